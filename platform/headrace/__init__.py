@@ -1,0 +1,1 @@
+"""Headrace: one OpenAI-compatible door in front of a company's LLM engines."""

@@ -1,0 +1,146 @@
+"""All settings, each read once from the environment by a typed reader (env.py). The table in README.md lists them."""
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from headrace import env, secret
+
+HOME = env.home()
+ROOT = Path(__file__).resolve().parents[2]
+
+# --- who we are -------------------------------------------------------------------------------------------------------
+DEBUG = env.flag("HEADRACE_DEBUG")
+SECRET_KEY = secret.read(HOME)
+SECRET_KEY_FALLBACKS = env.words("HEADRACE_SECRET_KEY_FALLBACKS")
+ALLOWED_HOSTS = env.words("HEADRACE_ALLOWED_HOSTS", "*" if DEBUG else "localhost,127.0.0.1,[::1]")
+CSRF_TRUSTED_ORIGINS = env.words("HEADRACE_TRUSTED_ORIGINS")
+PORT = env.integer("HEADRACE_PORT", 8080, least=0)
+SERVE = env.choice("HEADRACE_SERVE", "all", ("all", "data", "screens"))
+
+# --- the parts --------------------------------------------------------------------------------------------------------
+DATABASE_URL = env.text("DATABASE_URL", "postgresql://postgres@127.0.0.1:5432/headrace")
+REDIS_URL = env.text("REDIS_URL", "redis://127.0.0.1:6379/0")
+REDIS_TIMEOUT = env.number("HEADRACE_REDIS_TIMEOUT", 0.2, least=0.01)
+
+
+def database(url: str, role: str, *, pooled: bool = False) -> dict[str, Any]:
+    """Django's settings for `url`, working as `role`: one login may take each of the three roles of migration 0001."""
+    parts = urlsplit(url)
+    if parts.scheme not in {"postgres", "postgresql"}:
+        raise env.BadSetting(f"DATABASE_URL must begin with postgresql://, not {parts.scheme}://")
+    options: dict[str, Any] = {"assume_role": role}
+    if pooled:
+        options["pool"] = {"min_size": 1, "max_size": env.integer("HEADRACE_DB_POOL", 8, least=1), "timeout": 5}
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": parts.path.lstrip("/"),
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": parts.hostname or "",
+        "PORT": str(parts.port or ""),
+        "OPTIONS": options,
+        "CONN_MAX_AGE": 0,
+        "DISABLE_SERVER_SIDE_CURSORS": pooled,
+    }
+
+
+_pooled = env.flag("HEADRACE_DB_POOLED")
+DATABASES = {
+    "default": database(DATABASE_URL, "headrace_system", pooled=_pooled),
+    "owner": database(env.text("DATABASE_OWNER_URL", DATABASE_URL), "headrace_owner"),
+    "app": database(env.text("DATABASE_APP_URL", DATABASE_URL), "headrace_app", pooled=_pooled),
+}
+for _mirror in ("owner", "app"):
+    DATABASES[_mirror]["TEST"] = {"MIRROR": "default"}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# --- the data plane ---------------------------------------------------------------------------------------------------
+LEASE_SECONDS = env.number("HEADRACE_LEASE_SECONDS", 15, least=0.5)
+BODY_LIMIT = env.integer("HEADRACE_BODY_LIMIT", 32 * 2**20, least=1024)
+BODY_SECONDS = env.number("HEADRACE_BODY_SECONDS", 30, least=0.1)
+DRAIN_SECONDS = env.number("HEADRACE_DRAIN_SECONDS", 60)
+HEADERS_AFTER_SECONDS = env.number("HEADRACE_HEADERS_AFTER_SECONDS", 15, least=0.1)
+CLIENT_STALL_SECONDS = env.number("HEADRACE_CLIENT_STALL_SECONDS", 60, least=0.1)
+MEDIA_HOSTS = env.words("HEADRACE_MEDIA_HOSTS")
+METRICS_TOKEN = env.text("HEADRACE_METRICS_TOKEN", "")
+
+# --- Django -----------------------------------------------------------------------------------------------------------
+INSTALLED_APPS = [
+    "unfold",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "headrace",
+    "tenants",
+    "engines",
+    "routing",
+    "billing",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+ROOT_URLCONF = "headrace.urls"
+ASGI_APPLICATION = "headrace.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [ROOT / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+STATIC_URL = "static/"
+WHITENOISE_USE_FINDERS = True
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = env.flag("HEADRACE_HTTPS")
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.flag("HEADRACE_BEHIND_PROXY") else None
+
+UNFOLD = {"SITE_TITLE": "Headrace", "SITE_HEADER": "Headrace", "SITE_SYMBOL": "water"}
+
+# --- Celery: settlement of record, rollups, upkeep --------------------------------------------------------------------
+CELERY_BROKER_URL = REDIS_URL
+CELERY_BROKER_TRANSPORT_OPTIONS = {"global_keyprefix": "hr:celery:"}
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TIMEZONE = "UTC"
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}, "bare": {"format": "%(message)s"}},
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "formatter": "plain"},
+        "requests": {"class": "logging.StreamHandler", "formatter": "bare", "stream": "ext://sys.stdout"},
+    },
+    "root": {"handlers": ["stderr"], "level": env.text("HEADRACE_LOG_LEVEL", "INFO")},
+    "loggers": {
+        # One JSON line a request: the fields of its usage record.
+        "headrace.requests": {"handlers": ["requests"], "level": "INFO", "propagate": False},
+    },
+}
