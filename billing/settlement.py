@@ -1,0 +1,77 @@
+"""The settlement of record: the reaper, which settles what no process settles any more, and the late corrections.
+
+A request's own process settles it in the normal case (headrace/api/settle.py). When that process died or froze past
+its lease, the reaper settles with the last progress it reported. When it comes back after all, the difference is
+appended as a correction: nothing is charged twice, and nothing that was delivered is lost.
+"""
+
+import time
+
+import msgspec
+import redis
+
+from billing.usage import Progress, UsageEvent, iso
+from tenants.meters import holds
+from tenants.meters.meter import INPUT_TOKENS, OUTPUT_TOKENS
+
+_encode = msgspec.json.encode
+
+
+class Remembered(msgspec.Struct):
+    """What a reaper charged, kept in the tombstone for the request's own late word."""
+
+    input_tokens: int
+    cached_input_tokens: int
+    output_tokens: int
+    reasoning_tokens: int
+
+
+def reap_expired(client: "redis.Redis", *, lease_seconds: float) -> int:
+    """Settle every hold whose lease ran out; how many were settled. May run twice, anywhere, at any time.
+
+    For one lease after Redis started nothing is reaped: no process could renew while it was away.
+    """
+    if client.info("server")["uptime_in_seconds"] < lease_seconds:
+        return 0
+    settled = 0
+    while batch := holds.expired(client):
+        done = [_reap(client, hold) for hold in batch]
+        settled += done.count("settled")
+        if "settled" not in done:
+            break  # all renewed since they were read
+    return settled
+
+
+def _reap(client: "redis.Redis", hold: holds.ExpiredHold) -> str:
+    event = msgspec.json.decode(hold.record, type=UsageEvent)
+    event.finished_at = iso(time.time() * 1000)
+    if hold.progress:
+        progress = msgspec.json.decode(hold.progress, type=Progress)
+        event.status = "reaped"
+        event.input_tokens, event.cached_input_tokens = progress.input_tokens, progress.cached_input_tokens
+        event.output_tokens, event.reasoning_tokens = progress.output_tokens, progress.reasoning_tokens
+        event.usage_source, event.ttft_ms = progress.usage_source, progress.ttft_ms
+        event.upstream_id, event.replica = progress.upstream_id, progress.replica or event.replica
+        used = {INPUT_TOKENS: event.input_tokens, OUTPUT_TOKENS: event.output_tokens}
+    else:
+        event.status = "abandoned"  # its upstream was never opened: all goes back
+        used = {INPUT_TOKENS: 0, OUTPUT_TOKENS: 0}
+    memory = _encode(
+        Remembered(event.input_tokens, event.cached_input_tokens, event.output_tokens, event.reasoning_tokens)
+    )
+    return holds.reap(client, request_id=hold.request_id, used=used, event=_encode(event), memory=memory.decode())
+
+
+def correction(event: UsageEvent, tombstone: str) -> UsageEvent | None:
+    """What `event` adds to that which a reaper charged (from its tombstone), never negative; None if nothing."""
+    reaped = msgspec.json.decode(tombstone.removeprefix("reaped:"), type=Remembered)
+    late = msgspec.structs.replace(
+        event,
+        part=1,
+        input_tokens=max(0, event.input_tokens - reaped.input_tokens),
+        cached_input_tokens=max(0, event.cached_input_tokens - reaped.cached_input_tokens),
+        output_tokens=max(0, event.output_tokens - reaped.output_tokens),
+        reasoning_tokens=max(0, event.reasoning_tokens - reaped.reasoning_tokens),
+    )
+    late.cached_input_tokens = min(late.cached_input_tokens, late.input_tokens)
+    return late if late.input_tokens or late.output_tokens else None

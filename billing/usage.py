@@ -1,0 +1,86 @@
+"""The usage event: one request's use, as settlement appends it to `hr:usage` and the drain writes it to the ledger.
+
+The same fields, under the same names, are in the record's row, in `manage.py usage --format json` and in the log line.
+"""
+
+import os
+from datetime import UTC, datetime
+from uuid import UUID
+
+import msgspec
+
+VERSION = 1
+
+
+class UsageEvent(msgspec.Struct, kw_only=True):
+    """One request's use (part 0), or what a late word adds to it (part >= 1: token fields are differences, >= 0).
+
+    Tokens are counts; `cached_input_tokens` is a subset of `input_tokens`, `reasoning_tokens` of `output_tokens`.
+    Durations are milliseconds; `ttft_ms` and `tpot_ms` are None where no token came. `cost` is exact, in `currency`,
+    and None while unpriced; `cost_nano` is its ceiling in 1e-9 units. Times are ISO 8601 in UTC with milliseconds;
+    `admitted_at` is the millisecond inside the request's UUIDv7, never a second reading of a clock.
+    """
+
+    v: int = VERSION
+    part: int = 0
+    request_id: str
+    tenant: str
+    project: str
+    key: str
+    model: str
+    target: str
+    replica: str
+    kind: str = "chat"
+    status: str = "abandoned"
+    finish_reason: str | None = None
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    usage_source: str = "reported"
+    cost: str | None = None
+    cost_nano: int | None = None
+    currency: str
+    price: str | None = None
+    admitted_at: str
+    finished_at: str = ""
+    queue_ms: int = 0
+    ttft_ms: float | None = None
+    tpot_ms: float | None = None
+    fallback: int = 0
+    cache: str = "none"
+    upstream_id: str | None = None
+    labels: dict[str, str] = {}
+
+
+class Progress(msgspec.Struct, kw_only=True):
+    """How far a running request is: what a reaper knows of it when its gateway dies."""
+
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    usage_source: str = "reported"
+    ttft_ms: float | None = None
+    upstream_id: str | None = None
+    replica: str = ""
+
+
+def new_request_id(now_ms: int) -> UUID:
+    """A UUIDv7 (RFC 9562) whose time is `now_ms`: 48 bits of milliseconds, then 74 random bits."""
+    random = int.from_bytes(os.urandom(10))
+    value = now_ms << 80 | random
+    value = value & ~(0xF << 76) | 0x7 << 76
+    value = value & ~(0x3 << 62) | 0x2 << 62
+    return UUID(int=value)
+
+
+def admitted_ms(request_id: UUID) -> int:
+    """The millisecond a request was admitted: the one inside its id."""
+    return request_id.int >> 80
+
+
+def iso(epoch_ms: float) -> str:
+    """ISO 8601 in UTC with milliseconds, ending in Z."""
+    stamp = datetime.fromtimestamp(int(epoch_ms) / 1000, UTC)
+    return f"{stamp:%Y-%m-%dT%H:%M:%S}.{stamp.microsecond // 1000:03d}Z"

@@ -1,0 +1,161 @@
+"""The life of a hold: admit, renew, settle, correct; and the list of those that live.
+
+The async verbs serve the data plane, the sync ones Celery and the command line; both call the same scripts.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+import redis
+import redis.asyncio
+
+from tenants.meters.meter import Meter
+from tenants.meters.scripts import ADMIT, CORRECT, EXPIRED, RENEW, SETTLE, Argument
+
+HOLDS = "hr:holds"
+USAGE = "hr:usage"
+# A tombstone outlives every late word about its request: a stalled process, a spool that waited for Redis.
+TOMBSTONE_SECONDS = 24 * 3600
+
+_encode = msgspec.json.encode
+
+
+class Level(msgspec.Struct):
+    """What one meter has left after a request was admitted: `free` units, all of them in `reset_ms`."""
+
+    meter: Meter
+    free: int
+    reset_ms: int
+
+
+class Refused(Exception):
+    """A meter has no room now; try again in `wait_ms`."""
+
+    def __init__(self, meter: Meter, wait_ms: int) -> None:
+        super().__init__(f"{meter.scope} {meter.measure}")
+        self.meter, self.wait_ms = meter, wait_ms
+
+
+class TooLarge(Exception):
+    """The request asks a meter for more than it could ever give."""
+
+    def __init__(self, meter: Meter, amount: int) -> None:
+        super().__init__(f"{meter.scope} {meter.measure}")
+        self.meter, self.amount = meter, amount
+
+
+class Ended(Exception):
+    """The request of this id has been settled already; it cannot be admitted again."""
+
+
+class Taken(msgspec.Struct):
+    """What a hold takes: its meters, and how much of each measure."""
+
+    meters: list[Meter]
+    amounts: dict[str, int]
+
+    def as_json(self) -> bytes:
+        """As the hold keeps it, for whoever settles: amounts are strings, since Lua's numbers end at 2^53."""
+        return _encode([[m.kind, m.key, str(m.limit), str(self.amounts[m.measure]), m.measure] for m in self.meters])
+
+
+def _keys(request_id: str) -> list[str]:
+    return [f"hr:hold:{request_id}", HOLDS, f"hr:done:{request_id}"]
+
+
+async def admit(
+    client: "redis.asyncio.Redis", *, request_id: str, lease_ms: int, taken: Taken, record: bytes
+) -> list[Level]:
+    """Take `taken` from all its meters or from none, and hold it for `lease_ms`. May be repeated by `request_id`.
+
+    record: the usage event as it would be with no use at all, so that anybody can settle the hold.
+    Raises Refused, TooLarge, Ended; redis.RedisError when Redis does not answer.
+    """
+    arguments: list[Argument] = [request_id, lease_ms, record, taken.as_json()]
+    for meter in taken.meters:
+        arguments += [meter.kind, meter.limit, taken.amounts[meter.measure]]
+    answer = await ADMIT.call(client, _keys(request_id) + [meter.key for meter in taken.meters], arguments)
+    match answer[0]:
+        case b"held":
+            return [Level(meter, answer[1 + 2 * i], answer[2 + 2 * i]) for i, meter in enumerate(taken.meters)]
+        case b"refused":
+            raise Refused(taken.meters[answer[1] - 1], answer[2])
+        case b"too_large":
+            meter = taken.meters[answer[1] - 1]
+            raise TooLarge(meter, taken.amounts[meter.measure])
+        case _:
+            raise Ended(request_id)
+
+
+async def renew(client: "redis.asyncio.Redis", *, lease_ms: int, progress: dict[str, bytes]) -> dict[str, str]:
+    """Prolong the leases of `progress` ({request id: progress JSON, b"" = upstream not opened}); the state of each."""
+    arguments: list[Argument] = [lease_ms]
+    for request_id, state in progress.items():
+        arguments += [request_id, state]
+    answer = await RENEW.call(client, [HOLDS], arguments)
+    return {request_id: word.decode() for request_id, word in zip(progress, answer, strict=True)}
+
+
+def _settle_arguments(
+    request_id: str, used: dict[str, int], event: bytes, verdict: str, memory: str
+) -> tuple[list[str], list[Argument]]:
+    amounts = _encode({measure: str(amount) for measure, amount in used.items()})
+    return [*_keys(request_id), USAGE], [request_id, amounts, event, TOMBSTONE_SECONDS, verdict, memory]
+
+
+async def settle(client: "redis.asyncio.Redis", *, request_id: str, used: dict[str, int], event: bytes) -> str:
+    """End the hold with what was used (by measure; a measure left out stays as held) and append `event`.
+
+    May be repeated. The answer: "settled", "ended" (had been), "lost" (there was no hold: only the event), or
+    "reaped:..." (the reaper was first and remembers so much: say the rest by `correct`).
+    """
+    answer: bytes = await SETTLE.call(client, *_settle_arguments(request_id, used, event, "final", ""))
+    return answer.decode()
+
+
+async def correct(
+    client: "redis.asyncio.Redis", *, request_id: str, tombstone: str, event: bytes, taken: bytes, more: dict[str, int]
+) -> str:
+    """Append the difference to what a reaper settled. `event` empty: there is none. May be repeated."""
+    arguments: list[Argument] = [tombstone, event, TOMBSTONE_SECONDS, taken]
+    arguments.append(_encode({measure: str(amount) for measure, amount in more.items()}))
+    answer: bytes = await CORRECT.call(client, [f"hr:done:{request_id}", USAGE], arguments)
+    return answer.decode()
+
+
+def reap(client: "redis.Redis", *, request_id: str, used: dict[str, int], event: bytes, memory: str) -> str:
+    """Settle a hold whose lease ran out, judged by Redis's clock. The answer: "settled", "ended" or "alive"."""
+    answer: bytes = SETTLE.call_sync(client, *_settle_arguments(request_id, used, event, "reaped", memory))
+    return answer.decode()
+
+
+class ExpiredHold(msgspec.Struct):
+    """A hold whose lease ran out. `progress` is empty when its upstream was never opened."""
+
+    request_id: str
+    record: bytes
+    meters: bytes
+    progress: bytes
+
+
+def expired(client: "redis.Redis", *, most: int = 500) -> list[ExpiredHold]:
+    """At most so many holds whose lease has run out, oldest first."""
+    answer = EXPIRED.call_sync(client, [HOLDS], [most])
+    return [ExpiredHold(answer[at].decode(), *answer[at + 1 : at + 4]) for at in range(0, len(answer), 4)]
+
+
+def living(client: "redis.Redis") -> Iterator[dict[str, object]]:
+    """Every hold that lives, as `manage.py holds` shows it: request_id, tenant, meters, expires_at (epoch ms)."""
+    for request_id, expires in client.zscan_iter(HOLDS):
+        stored = client.hmget(f"hr:hold:{request_id.decode()}", ["record", "meters"])
+        if stored[0] is None:
+            continue  # settled since the index was read
+        yield {
+            "request_id": request_id.decode(),
+            "tenant": msgspec.json.decode(stored[0])["tenant"],
+            "meters": [
+                {"key": key, "measure": measure, "held": int(amount)}
+                for _, key, _, amount, measure in msgspec.json.decode(stored[1])
+            ],
+            "expires_at": int(expires),
+        }

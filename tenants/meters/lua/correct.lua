@@ -1,0 +1,18 @@
+-- The late word of a request that a reaper settled first: append the difference, charge it, close the tombstone.
+-- KEYS: tombstone, usage stream.
+-- ARGV: the tombstone as it was read, event JSON ('' when there is no difference), tombstone seconds, meters JSON,
+--       difference JSON {measure: amount}.
+-- Answer: 'corrected' | 'ended' (somebody was first).
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 'ended' end
+local now = clock()
+if ARGV[2] ~= '' then
+  redis.call('XADD', KEYS[2], '*', 'e', ARGV[2])
+  local more = cjson.decode(ARGV[5])
+  for _, meter in ipairs(cjson.decode(ARGV[4])) do
+    local kind, key, limit, _, measure = unpack(meter)
+    local amount = tonumber(more[measure] or 0)
+    if amount > 0 then kinds[kind].charge(key, tonumber(limit), amount, now) end
+  end
+end
+redis.call('SET', KEYS[1], 'final', 'EX', ARGV[3])
+return 'corrected'

@@ -1,0 +1,21 @@
+-- Prolong the leases of one process's requests and note how far each is.
+-- KEYS: index of holds. ARGV: lease ms, then id, progress JSON of each ('' = upstream not opened yet).
+-- Answer: one word each: 'held' | 'reaped' | 'ended' | 'lost' (Redis knows nothing of it).
+local expires = whole(clock() + tonumber(ARGV[1]))
+local answer = {}
+for at = 2, #ARGV, 2 do
+  local id, progress = ARGV[at], ARGV[at + 1]
+  local hold = 'hr:hold:' .. id
+  if redis.call('EXISTS', hold) == 1 then
+    redis.call('HSET', hold, 'expires', expires)
+    if progress ~= '' then redis.call('HSET', hold, 'progress', progress) end
+    redis.call('ZADD', KEYS[1], expires, id)
+    answer[#answer + 1] = 'held'
+  else
+    local tombstone = redis.call('GET', 'hr:done:' .. id)
+    if not tombstone then answer[#answer + 1] = 'lost'
+    elseif tombstone == 'final' then answer[#answer + 1] = 'ended'
+    else answer[#answer + 1] = 'reaped' end
+  end
+end
+return answer

@@ -1,0 +1,35 @@
+-- End a hold: give back, charge, append the usage event, leave a tombstone. Repeating it changes nothing.
+-- KEYS: hold, index of holds, tombstone, usage stream.
+-- ARGV: id, used JSON {measure: amount} (a measure left out was used as held), event JSON, tombstone seconds,
+--       'final' | 'reaped', what the tombstone of a reaped one remembers.
+-- Answer: 'settled' | 'ended' (had been settled) | 'lost' (no hold: only the event) | 'alive' (its lease still runs:
+--         only a reaper hears this) | 'reaped:...' (a reaper was first: see correct.lua).
+local now = clock()
+local reaping = ARGV[5] == 'reaped'
+local tombstone = redis.call('GET', KEYS[3])
+if tombstone == 'final' or (tombstone and reaping) then return 'ended' end
+if tombstone then return tombstone end
+
+local hold = redis.call('HMGET', KEYS[1], 'meters', 'expires')
+if reaping then
+  if not hold[1] then
+    redis.call('ZREM', KEYS[2], ARGV[1])
+    return 'ended'
+  end
+  if tonumber(hold[2]) > now then return 'alive' end
+end
+
+if hold[1] then
+  local used = cjson.decode(ARGV[2])
+  for _, meter in ipairs(cjson.decode(hold[1])) do
+    local kind, key, limit, amount, measure = unpack(meter)
+    limit, amount = tonumber(limit), tonumber(amount)
+    kinds[kind].give(key, limit, amount, tonumber(used[measure] or amount), now)
+  end
+  redis.call('DEL', KEYS[1])
+  redis.call('ZREM', KEYS[2], ARGV[1])
+end
+redis.call('XADD', KEYS[4], '*', 'e', ARGV[3])
+redis.call('SET', KEYS[3], reaping and ('reaped:' .. ARGV[6]) or 'final', 'EX', ARGV[4])
+if hold[1] then return 'settled' end
+return 'lost'

@@ -1,0 +1,41 @@
+"""What a request takes: one `Meter` a limit, ready for the admit script."""
+
+import msgspec
+
+# The measures of a request's use. Every meter counts one of them.
+REQUESTS = "requests"
+INPUT_TOKENS = "input_tokens"
+OUTPUT_TOKENS = "output_tokens"
+CONCURRENCY = "concurrency"
+
+
+class Meter(msgspec.Struct, frozen=True):
+    """One limit in one scope.
+
+    kind: a kind of lua/kinds.lua. key: its Redis key. limit: units a minute (bucket) or at once (gauge).
+    scope: how an error names it to the client ("key", "project", "tenant").
+    """
+
+    kind: str
+    key: str
+    limit: int
+    measure: str
+    scope: str
+
+
+# (limit's name on a tenant, project or key) -> (kind, measure)
+LIMITS = {
+    "requests_per_minute": ("bucket", REQUESTS),
+    "input_tokens_per_minute": ("bucket", INPUT_TOKENS),
+    "output_tokens_per_minute": ("bucket", OUTPUT_TOKENS),
+    "concurrency": ("gauge", CONCURRENCY),
+}
+
+
+def meters_of(scope: str, name: str, limits: dict[str, int | None]) -> list[Meter]:
+    """The meters of one scope: `name` is its immutable name in Redis keys, `limits` its limits (None = unlimited)."""
+    return [
+        Meter(kind, f"hr:m:{scope}:{name}:{measure}", limit, measure, scope)
+        for limit_name, (kind, measure) in LIMITS.items()
+        if (limit := limits.get(limit_name)) is not None
+    ]

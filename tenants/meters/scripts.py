@@ -1,0 +1,45 @@
+"""The Lua scripts as callables, over an async or a sync Redis client alike."""
+
+import hashlib
+from collections.abc import Awaitable
+from importlib.resources import files
+from typing import Any
+
+import redis
+import redis.asyncio
+
+_LUA = files(__package__) / "lua"
+_KINDS = (_LUA / "kinds.lua").read_text()
+
+Argument = str | bytes | int
+
+
+class Script:
+    """One script: `kinds.lua` and a verb. Scripts are lost when Redis restarts; a call then sends the source again."""
+
+    def __init__(self, verb: str) -> None:
+        self.source = _KINDS + (_LUA / f"{verb}.lua").read_text()
+        self.sha = hashlib.sha1(self.source.encode()).hexdigest()
+
+    async def call(self, client: "redis.asyncio.Redis", keys: list[str], arguments: list[Argument]) -> Any:
+        try:
+            return await _answer(client.evalsha(self.sha, len(keys), *keys, *arguments))  # type: ignore[arg-type]
+        except redis.exceptions.NoScriptError:
+            return await _answer(client.eval(self.source, len(keys), *keys, *arguments))  # type: ignore[arg-type]
+
+    def call_sync(self, client: "redis.Redis", keys: list[str], arguments: list[Argument]) -> Any:
+        try:
+            return client.evalsha(self.sha, len(keys), *keys, *arguments)  # type: ignore[arg-type]
+        except redis.exceptions.NoScriptError:
+            return client.eval(self.source, len(keys), *keys, *arguments)  # type: ignore[arg-type]
+
+
+async def _answer(pending: Awaitable[Any] | Any) -> Any:
+    return await pending
+
+
+ADMIT = Script("admit")
+SETTLE = Script("settle")
+CORRECT = Script("correct")
+RENEW = Script("renew")
+EXPIRED = Script("expired")
