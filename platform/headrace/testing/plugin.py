@@ -1,0 +1,31 @@
+"""The pytest plugin (`-p headrace.testing.plugin`): the session's own servers, up before Django reads its settings."""
+
+import os
+from collections.abc import Generator
+
+import pytest
+
+from headrace.testing.services import Services
+
+SERVICES = pytest.StashKey[Services]()
+_OPERATORS_OWN = ("DATABASE_OWNER_URL", "DATABASE_APP_URL", "HEADRACE_PORT")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, None, None]:
+    """A wrapper, so that it runs before pytest-django, which reads the settings in the same hook."""
+    services = Services()
+    early_config.stash[SERVICES] = services
+    early_config.add_cleanup(services.stop)
+    for name in _OPERATORS_OWN:
+        os.environ.pop(name, None)
+    os.environ.update(services.environment())
+    wanted = early_config.known_args_namespace
+    if not (wanted.collectonly or wanted.help or wanted.version):
+        services.start()
+    yield
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Registered here, after pytest-django, so that this `django_db_setup` replaces its own.
+    config.pluginmanager.import_plugin("headrace.testing.fixtures")
