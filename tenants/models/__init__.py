@@ -1,0 +1,21 @@
+"""Who uses the platform, and how much each may use."""
+
+from tenants.models.api_key import ApiKey, Priority
+from tenants.models.audit_entry import AuditEntry
+from tenants.models.limits import LIMIT_CEILING, LIMIT_FIELDS, Limits
+from tenants.models.member import Member, Role
+from tenants.models.project import Project
+from tenants.models.tenant import Tenant
+
+__all__ = [
+    "LIMIT_CEILING",
+    "LIMIT_FIELDS",
+    "ApiKey",
+    "AuditEntry",
+    "Limits",
+    "Member",
+    "Priority",
+    "Project",
+    "Role",
+    "Tenant",
+]

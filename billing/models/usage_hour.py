@@ -1,0 +1,48 @@
+from django.db import models
+
+from billing.models.usage_record import UsageQuerySet
+
+
+class UsageHour(models.Model):
+    """Sums of records and corrections by the tenant's local hour, kept by the drain in the transaction of their rows.
+
+    `hour` is the instant at which that local hour began. A correction adds its tokens and cost to the hour in which its
+    request was admitted, and counts in `corrections`, not in `requests`. `cost` leaves out the `unpriced`.
+    """
+
+    tenant = models.TextField()
+    hour = models.DateTimeField()
+    project = models.TextField()
+    key = models.TextField()
+    model = models.TextField()
+    target = models.TextField()
+    kind = models.TextField()
+    currency = models.CharField(max_length=3)
+    requests = models.BigIntegerField()
+    errors = models.BigIntegerField(help_text="Status error, incomplete or reaped.")
+    cancelled = models.BigIntegerField()
+    abandoned = models.BigIntegerField()
+    estimated = models.BigIntegerField(help_text="Requests whose tokens the upstream did not report.")
+    unpriced = models.BigIntegerField()
+    corrections = models.BigIntegerField()
+    input_tokens = models.BigIntegerField()
+    cached_input_tokens = models.BigIntegerField()
+    output_tokens = models.BigIntegerField()
+    reasoning_tokens = models.BigIntegerField()
+    cost = models.DecimalField(max_digits=24, decimal_places=12)
+
+    objects = UsageQuerySet["UsageHour"].as_manager()
+
+    class Meta:
+        ordering = ("-hour", "tenant")
+        default_permissions = ("view",)
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant", "hour", "project", "key", "model", "target", "kind", "currency"],
+                name="billing_usagehour_bucket",
+            )
+        ]
+        indexes = [models.Index(fields=["-hour"], name="billing_usagehour_hour")]
+
+    def __str__(self) -> str:
+        return f"{self.tenant} {self.hour:%Y-%m-%d %H:%M}"

@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class EnginesConfig(AppConfig):
+    name = "engines"
+    verbose_name = "Engines"

@@ -1,0 +1,98 @@
+"""The servers that do the work: pools of our own engines, and hosted providers. Operators alone write these rows."""
+
+from decimal import Decimal
+
+from django.core.validators import MinValueValidator
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from engines.names import NAME_PATTERN, URL_PATTERN, check_name, check_url
+
+
+class Engine(models.TextChoices):
+    SGLANG = "sglang", "SGLang"
+    VLLM = "vllm", "vLLM"
+    LLAMACPP = "llamacpp", "llama.cpp"
+    OPENAI = "openai", "OpenAI-compatible"
+
+
+class Protocol(models.TextChoices):
+    OPENAI = "openai", "OpenAI"
+
+
+class Pool(models.Model):
+    """Replicas of one engine that serve one model; a request may go to any of them."""
+
+    name = models.CharField(primary_key=True, max_length=63, validators=[check_name])
+    engine = models.CharField(max_length=16, choices=Engine.choices, default=Engine.SGLANG)
+    model = models.CharField(max_length=200, help_text="The name under which the engine serves the model.")
+    api_key = models.BinaryField(null=True, editable=False)
+    admin_key = models.BinaryField(null=True, editable=False)
+    gpu_hour_cost = models.DecimalField(
+        max_digits=20,
+        decimal_places=6,
+        default=Decimal(0),
+        validators=[MinValueValidator(Decimal(0))],
+        help_text="What one GPU of this pool costs us an hour.",
+    )
+    gpus_per_replica = models.DecimalField(
+        max_digits=10, decimal_places=4, default=Decimal(1), validators=[MinValueValidator(Decimal(0))]
+    )
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ("name",)
+        constraints = [
+            models.CheckConstraint(condition=Q(name__regex=NAME_PATTERN), name="engines_pool_name"),
+            models.CheckConstraint(condition=Q(engine__in=Engine.values), name="engines_pool_engine"),
+            models.CheckConstraint(
+                condition=Q(gpu_hour_cost__gte=0, gpus_per_replica__gte=0), name="engines_pool_cost_not_negative"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Replica(models.Model):
+    """One engine server of a pool. `url` is its root, without `/v1`: health, load and abort live beside it."""
+
+    pool = models.ForeignKey(Pool, models.CASCADE, related_name="replicas")
+    name = models.CharField(max_length=63, validators=[check_name])
+    url = models.CharField(max_length=500, validators=[check_url])
+    enabled = models.BooleanField(default=True, help_text="Off: it finishes what it runs and gets nothing new.")
+
+    class Meta:
+        ordering = ("pool", "name")
+        constraints = [
+            models.UniqueConstraint(fields=["pool", "name"], name="engines_replica_pool_name"),
+            # Deferred, so that one transaction may exchange two addresses.
+            models.UniqueConstraint(fields=["url"], name="engines_replica_url", deferrable=models.Deferrable.DEFERRED),
+            models.CheckConstraint(condition=Q(name__regex=NAME_PATTERN), name="engines_replica_name"),
+            models.CheckConstraint(condition=Q(url__regex=URL_PATTERN), name="engines_replica_url_http"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.pool_id}/{self.name}"
+
+
+class Provider(models.Model):
+    """A hosted API. `base_url` includes the version, as its vendor writes it: https://api.openai.com/v1."""
+
+    name = models.CharField(primary_key=True, max_length=63, validators=[check_name])
+    protocol = models.CharField(max_length=16, choices=Protocol.choices, default=Protocol.OPENAI)
+    base_url = models.CharField(max_length=500, validators=[check_url])
+    api_key = models.BinaryField(null=True, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ("name",)
+        constraints = [
+            models.CheckConstraint(condition=Q(name__regex=NAME_PATTERN), name="engines_provider_name"),
+            models.CheckConstraint(condition=Q(protocol__in=Protocol.values), name="engines_provider_protocol"),
+            models.CheckConstraint(condition=Q(base_url__regex=URL_PATTERN), name="engines_provider_url_http"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class HeadraceConfig(AppConfig):
+    name = "headrace"
+    verbose_name = "Platform"

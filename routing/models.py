@@ -1,0 +1,145 @@
+"""Where a request goes: the public model, its route, and the route's ordered targets."""
+
+from typing import Any
+
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
+from django.db import models
+from django.db.models import F, Q
+from django.utils import timezone
+
+from engines.models import Pool, Provider
+
+MODEL_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,199}$"
+LONGEST_TIMEOUT = 86_400.0
+TIMEOUT_FIELDS = ("connect_timeout", "first_byte_timeout", "between_events_timeout", "total_timeout")
+LARGEST_WINDOW = 10**9
+
+check_model_name = RegexValidator(
+    # \Z, not $: Python's $ also matches before a last line feed.
+    MODEL_NAME_PATTERN.replace("$", r"\Z"),
+    "A model's name is 1 to 200 letters, digits and . _ : / -, and begins with a letter or digit.",
+)
+
+
+class CacheScope(models.TextChoices):
+    TENANT = "tenant"
+    SHARED = "shared"
+
+
+class UnknownFields(models.TextChoices):
+    REFUSE = "refuse"
+    DROP = "drop"
+
+
+def _tokens(**options: Any) -> "models.BigIntegerField[int, int]":
+    return models.BigIntegerField(validators=[MinValueValidator(1), MaxValueValidator(LARGEST_WINDOW)], **options)
+
+
+def _seconds(default: float, help_text: str) -> "models.FloatField[float, float]":
+    bounds = [MinValueValidator(0.001), MaxValueValidator(LONGEST_TIMEOUT)]
+    return models.FloatField(default=default, validators=bounds, help_text=f"{help_text} Seconds.")
+
+
+class Model(models.Model):
+    """The public name that apps send."""
+
+    name = models.CharField(primary_key=True, max_length=200, validators=[check_model_name])
+    context_window = _tokens(help_text="Prompt and output together, in tokens.")
+    default_max_tokens = _tokens(default=1024, help_text="Largest output of a request that names none, in tokens.")
+    enabled = models.BooleanField(default=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ("name",)
+        constraints = [
+            models.CheckConstraint(condition=Q(name__regex=MODEL_NAME_PATTERN), name="routing_model_name"),
+            models.CheckConstraint(
+                condition=Q(context_window__gte=1, context_window__lte=LARGEST_WINDOW, default_max_tokens__gte=1)
+                & Q(default_max_tokens__lte=F("context_window")),
+                name="routing_model_window",
+                violation_error_message="default_max_tokens must fit the context window.",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _timeouts_hold() -> Q:
+    condition = Q()
+    for name in TIMEOUT_FIELDS:  # PostgreSQL's NaN is above every number, so the upper bound refuses it
+        condition &= Q(**{f"{name}__gt": 0, f"{name}__lte": LONGEST_TIMEOUT})
+    return condition
+
+
+class Route(models.Model):
+    """How requests for one model are sent on: the targets in order, how long each step may take, what is shared."""
+
+    model = models.OneToOneField(Model, models.CASCADE, primary_key=True, related_name="route")
+    cache_scope = models.CharField(
+        max_length=8,
+        choices=CacheScope.choices,
+        default=CacheScope.TENANT,
+        help_text="Shared: tenants reuse each other's prefix cache, and can tell from the time an answer takes whether "
+        "another tenant has sent the same prompt.",
+    )
+    unknown_fields = models.CharField(
+        max_length=8,
+        choices=UnknownFields.choices,
+        default=UnknownFields.REFUSE,
+        help_text="Drop: request fields we do not know are removed instead of refused.",
+    )
+    connect_timeout = _seconds(5, "To open the connection.")
+    first_byte_timeout = _seconds(60, "To the first content.")
+    between_events_timeout = _seconds(60, "Between two events of a stream.")
+    total_timeout = _seconds(600, "For the whole request.")
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(cache_scope__in=CacheScope.values), name="routing_route_cache_scope"),
+            models.CheckConstraint(condition=Q(unknown_fields__in=UnknownFields.values), name="routing_route_unknown"),
+            models.CheckConstraint(condition=_timeouts_hold(), name="routing_route_timeouts"),
+        ]
+
+    def __str__(self) -> str:
+        return self.model_id
+
+
+class Target(models.Model):
+    """One place a route may send to: a pool of ours or a provider, tried in order of `position`."""
+
+    route = models.ForeignKey(Route, models.CASCADE, related_name="targets")
+    position = models.PositiveIntegerField()
+    pool = models.ForeignKey(Pool, models.PROTECT, null=True, blank=True, related_name="targets")
+    provider = models.ForeignKey(Provider, models.PROTECT, null=True, blank=True, related_name="targets")
+    upstream_model = models.CharField(
+        max_length=200, blank=True, help_text="The model's name at the target; empty: the one the pool serves."
+    )
+    conditions = models.JSONField(default=dict, blank=True, editable=False)
+
+    class Meta:
+        ordering = ("route", "position")
+        constraints = [
+            # Deferred, so that one transaction may reorder the targets.
+            models.UniqueConstraint(
+                fields=["route", "position"], name="routing_target_position", deferrable=models.Deferrable.DEFERRED
+            ),
+            models.CheckConstraint(
+                condition=Q(pool__isnull=False, provider__isnull=True) | Q(pool__isnull=True, provider__isnull=False),
+                name="routing_target_one_kind",
+                violation_error_message="A target is either a pool or a provider.",
+            ),
+            models.CheckConstraint(
+                condition=Q(provider__isnull=True) | ~Q(upstream_model=""),
+                name="routing_target_provider_model",
+                violation_error_message="A provider's target names the provider's model.",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.route_id} -> {self.slug}"
+
+    @property
+    def slug(self) -> str:
+        """The name of the pool or provider, as records state it."""
+        return self.pool_id or self.provider_id or ""

@@ -1,0 +1,33 @@
+from django.db import models
+from django.utils import timezone
+
+from tenants.models.limits import Limits
+from tenants.models.names import slug_constraint, slug_field
+from tenants.models.tenant import Tenant
+
+
+class ProjectQuerySet(models.QuerySet["Project"]):
+    def of(self, tenant: Tenant | str) -> "ProjectQuerySet":
+        return self.filter(tenant=tenant)
+
+
+class Project(Limits):
+    """A part of a tenant whose keys and use are counted together."""
+
+    tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="projects")
+    slug = slug_field()
+    name = models.CharField(max_length=200)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects = ProjectQuerySet.as_manager()
+
+    class Meta(Limits.Meta):
+        ordering = ("tenant", "slug")
+        constraints = [
+            *Limits.Meta.constraints,
+            slug_constraint("slug"),
+            models.UniqueConstraint(fields=["tenant", "slug"], name="tenants_project_tenant_slug"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tenant_id}/{self.slug}"

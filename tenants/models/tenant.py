@@ -1,0 +1,34 @@
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from tenants.currencies import check_currency
+from tenants.models.limits import Limits
+from tenants.models.names import slug_constraint, slug_field
+from tenants.time_zones import check_time_zone
+
+
+class Tenant(Limits):
+    """A customer of the platform: the owner of projects, keys, usage and invoices. Its primary key is its slug."""
+
+    slug = slug_field(primary_key=True)
+    name = models.CharField(max_length=200)
+    currency = models.CharField(max_length=3, default="USD", validators=[check_currency])
+    time_zone = models.CharField(max_length=64, default="UTC", validators=[check_time_zone])
+    suspended_at = models.DateTimeField(null=True, blank=True, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta(Limits.Meta):
+        ordering = ("slug",)
+        constraints = [
+            *Limits.Meta.constraints,
+            slug_constraint("slug"),
+            models.CheckConstraint(condition=Q(currency__regex=r"^[A-Z]{3}$"), name="tenants_tenant_currency"),
+        ]
+
+    def __str__(self) -> str:
+        return self.slug
+
+    @property
+    def is_suspended(self) -> bool:
+        return self.suspended_at is not None
