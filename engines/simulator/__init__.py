@@ -1,0 +1,1 @@
+"""Stand-ins for engines: servers that speak an engine's protocol and behave as they are told."""
