@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from engines.simulator.process import ScriptedUpstream
 from engines.simulator.tests.calling import ASKED, Call, body, events, fetch, said
@@ -105,7 +106,7 @@ def test_its_counts_are_exact_under_concurrent_random_ends(upstream: ScriptedUps
 
     def one(number: int, leave: bool, tokens: int) -> None:
         rid = f"{number:032d}"
-        endless = {"stall_after": tokens} if leave else {}
+        endless: dict[str, Any] = {"stall_after": tokens} if leave else {}
         with Call(upstream, body(tokens=tokens, interval_ms=1, also={"rid": rid}, **endless)) as call:
             if leave:
                 call.head()
