@@ -21,7 +21,7 @@ def seal(text: str) -> bytes:
     return _cipher(settings.SECRET_KEY, tuple(settings.SECRET_KEY_FALLBACKS)).encrypt(text.encode())
 
 
-def open(sealed: bytes) -> str:
+def open(sealed: bytes | memoryview) -> str:
     """The text of what `seal` returned; raises Unreadable."""
     try:
         return _cipher(settings.SECRET_KEY, tuple(settings.SECRET_KEY_FALLBACKS)).decrypt(bytes(sealed)).decode()

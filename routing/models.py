@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models import F, Q
@@ -63,6 +64,10 @@ class Model(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def clean(self) -> None:
+        if self.context_window and self.default_max_tokens and self.default_max_tokens > self.context_window:
+            raise ValidationError({"default_max_tokens": "It must fit the context window."})
 
 
 def _timeouts_hold() -> Q:

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from engines.launch import model_file
@@ -30,10 +31,8 @@ def check() -> None:
             "llama.cpp needs the system library libgomp.so.1, which this machine lacks: install it (the package is "
             "called libgomp1 on Debian and Ubuntu, libgomp on Fedora and Alpine) or start without it: --engine none"
         ) from error
-    try:
-        import_module("xllamacpp")
-    except ImportError as error:
-        raise CannotRun(f"the package xllamacpp cannot be loaded ({error}): run `make install`") from error
+    if find_spec("xllamacpp") is None:
+        raise CannotRun("the package xllamacpp is missing: run `make install`")
 
 
 def parameters(port: int, *, threads: int | None = None) -> Any:

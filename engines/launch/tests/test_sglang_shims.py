@@ -18,7 +18,7 @@ class Target(GPUTarget): pass
 def kernel(x, n: tl.constexpr):
     return n
 
-print(kernel(None, 7), triton.cdiv(7, 2), triton.next_power_of_2(5), bool(triton.runtime.driver), Target.__mro__[1].__name__)
+print(kernel(None, 7), triton.cdiv(7, 2), triton.next_power_of_2(5), bool(triton.runtime.driver))
 """
 
 
@@ -30,4 +30,4 @@ def test_it_imports_gpu_kernels_without_triton() -> None:
         text=True,
         check=True,
     )
-    assert done.stdout.split() == ["7", "4", "8", "False", "GPUTarget"]
+    assert done.stdout.split() == ["7", "4", "8", "False"]

@@ -1,0 +1,59 @@
+"""Configuration as code: bring the database to what a document says, all of it or nothing."""
+
+from dataclasses import dataclass
+
+from django.db import IntegrityError, connection
+
+from headrace.apply import reader
+from headrace.apply.engines import plan_pools, plan_providers
+from headrace.apply.entries import Entry, read_fields
+from headrace.apply.plan import Change, Minted, Plan
+from headrace.apply.problems import ApplyError, Problem
+from headrace.apply.routing import plan_models
+from headrace.apply.sections import DOCUMENT
+from headrace.apply.tenants import plan_tenants
+from tenants import audit
+
+
+@dataclass(frozen=True)
+class Result:
+    """What changed (printed, each is one line) and the keys made, whose texts are to be had only here."""
+
+    changes: list[Change]
+    minted: list[Minted]
+
+
+def apply_document(text: str, *, source: str, actor: str, dry_run: bool = False) -> Result:
+    """Make the database say what `text` (YAML) says, in one transaction; a second time changes nothing.
+
+    What the document does not name stays as it is; a list of targets or of a key's models replaces the former one.
+    `source` names the document in errors, `actor` who applies it in the audit trail. With `dry_run` nothing is written
+    and no key is minted. Raises ApplyError with every problem found; the database is then as before.
+    """
+    plan = Plan()
+    entry = Entry(DOCUMENT, "", 1, 0)
+    node = reader.parse(text, plan.problems)
+    if node is not None:
+        read_fields(entry, node, plan.problems)
+    with audit.acting(who=actor, origin="manage.py apply"):
+        with connection.cursor() as cursor:  # two documents at once would each plan against the other's half
+            cursor.execute("SELECT pg_advisory_xact_lock(hashtext('headrace.config'))")
+        pools = plan_pools(plan, entry.children.get("pools", []))
+        providers = plan_providers(plan, entry.children.get("providers", []))
+        models = plan_models(plan, entry.children.get("models", []), pools, providers)
+        plan_tenants(plan, entry.children.get("tenants", []), models)
+        if plan.problems.found:
+            raise ApplyError(source, plan.problems.found)
+        if not dry_run:
+            _write(plan, source)
+    return Result(plan.changes, [] if dry_run else plan.minted)
+
+
+def _write(plan: Plan, source: str) -> None:
+    try:
+        for change in plan.changes:
+            change.write()
+        with connection.cursor() as cursor:
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+    except IntegrityError as error:
+        raise ApplyError(source, [Problem(1, f"the database refuses it: {str(error).splitlines()[0]}")]) from error

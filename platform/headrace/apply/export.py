@@ -1,0 +1,125 @@
+"""Writing the document back: what `apply` of it would change is nothing. Secrets stay where they are."""
+
+from decimal import Decimal
+from typing import Any
+
+import yaml
+from django.db import transaction
+from django.db.models import Prefetch
+
+from engines.models import Pool, Provider
+from routing.models import Model, Route, Target
+from tenants.models import ApiKey, Limits, Tenant
+
+Document = dict[str, Any]
+
+
+@transaction.atomic
+def export_document(*, tenant: str | None = None) -> str:
+    """The configuration as YAML; with `tenant`, of that tenant alone."""
+    document: Document = {}
+    if tenant is None:
+        document["pools"] = [_pool(pool) for pool in Pool.objects.prefetch_related("replicas")]
+        document["providers"] = [
+            {"name": provider.name, "protocol": provider.protocol, "base_url": provider.base_url}
+            for provider in Provider.objects.all()
+        ]
+        targets = Prefetch("route__targets", Target.objects.order_by("position"))
+        document["models"] = [_model(model) for model in Model.objects.prefetch_related(targets)]
+    tenants = Tenant.objects.all() if tenant is None else Tenant.objects.filter(slug=tenant)
+    keys = Prefetch("keys", ApiKey.objects.select_related("project"))
+    related = tenants.prefetch_related("projects", "members__user", keys)
+    document["tenants"] = [_tenant(row) for row in related]
+    filled = {section: entries for section, entries in document.items() if entries}
+    return yaml.dump(filled, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1000) if filled else ""
+
+
+def _pool(pool: Pool) -> Document:
+    return {
+        "name": pool.name,
+        "engine": pool.engine,
+        "model": pool.model,
+        "gpu_hour_cost": pool.gpu_hour_cost,
+        "gpus_per_replica": pool.gpus_per_replica,
+        "replicas": [{"name": r.name, "url": r.url, "enabled": r.enabled} for r in pool.replicas.all()],
+    }
+
+
+def _model(model: Model) -> Document:
+    return {
+        "name": model.name,
+        "context_window": model.context_window,
+        "default_max_tokens": model.default_max_tokens,
+        "enabled": model.enabled,
+        "route": _route(model.route),
+    }
+
+
+def _route(route: Route) -> Document:
+    targets = []
+    for target in route.targets.all():
+        entry = {"pool": target.pool_id} if target.pool_id else {"provider": target.provider_id}
+        targets.append(entry | ({"model": target.upstream_model} if target.upstream_model else {}))
+    return {
+        "targets": targets,
+        "cache_scope": route.cache_scope,
+        "unknown_fields": route.unknown_fields,
+        "timeouts": {
+            "connect": route.connect_timeout,
+            "first_byte": route.first_byte_timeout,
+            "between_events": route.between_events_timeout,
+            "total": route.total_timeout,
+        },
+    }
+
+
+def _tenant(tenant: Tenant) -> Document:
+    entry: Document = {
+        "slug": tenant.slug,
+        "name": tenant.name,
+        "currency": tenant.currency,
+        "time_zone": tenant.time_zone,
+        "suspended": tenant.is_suspended,
+        **_limits(tenant),
+        "projects": [{"slug": p.slug, "name": p.name, **_limits(p)} for p in tenant.projects.all()],
+        "members": [{"email": m.user.email, "role": m.role} for m in tenant.members.all() if m.user.email],
+        "keys": [_key(key) for key in tenant.keys.all()],
+    }
+    return {name: value for name, value in entry.items() if value != []}
+
+
+def _key(key: ApiKey) -> Document:
+    entry: Document = {"name": key.name, "project": key.project.slug, "models": key.models, "priority": key.priority}
+    entry |= _limits(key)
+    if key.expires_at:
+        entry["expires_at"] = key.expires_at.isoformat()
+    if key.is_revoked:
+        entry["revoked"] = True
+    return entry
+
+
+def _limits(row: Limits) -> Document:
+    return {"limits": row.limits} if row.limits else {}
+
+
+class _Dumper(yaml.SafeDumper):
+    """Lists indented under their key; whatever reads back as another type than text is quoted."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _decimal(dumper: yaml.SafeDumper, value: Decimal) -> yaml.ScalarNode:
+    text = format(value.normalize(), "f")
+    return dumper.represent_scalar("tag:yaml.org,2002:float" if "." in text else "tag:yaml.org,2002:int", text)
+
+
+def _float(dumper: yaml.SafeDumper, value: float) -> yaml.ScalarNode:
+    return _decimal(dumper, Decimal(str(value)))
+
+
+_Dumper.add_representer(Decimal, _decimal)
+_Dumper.add_representer(float, _float)

@@ -1,0 +1,113 @@
+"""The difference between a document and the database: what would be written, and how to say it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
+from django.db import models
+
+from headrace.apply.entries import Entry
+from headrace.apply.problems import Problems
+
+SECRET = "(secret)"
+
+
+@dataclass(frozen=True)
+class Difference:
+    field: str
+    before: str
+    after: str
+
+
+@dataclass
+class Change:
+    """One object made or changed: rows to save (with the columns to write, None: a new row) and rows to delete."""
+
+    is_new: bool
+    label: str
+    differences: list[Difference]
+    saves: list[tuple[models.Model, list[str] | None]] = field(default_factory=list)
+    deletes: list[models.Model] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        if self.is_new:
+            shown = [f"{d.field}={d.after}" for d in self.differences]
+            return " ".join(["+", self.label, *shown])
+        return f"~ {self.label}: " + ", ".join(f"{d.field} {d.before} -> {d.after}" for d in self.differences)
+
+    def write(self) -> None:
+        for row in self.deletes:
+            row.delete()
+        for row, columns in self.saves:
+            row.save(force_insert=columns is None, update_fields=columns)
+
+
+@dataclass(frozen=True, repr=False)
+class Minted:
+    """A key made without a secret of the operator's: `text` is shown once."""
+
+    label: str
+    text: str
+
+
+@dataclass
+class Plan:
+    problems: Problems = field(default_factory=Problems)
+    changes: list[Change] = field(default_factory=list)
+    minted: list[Minted] = field(default_factory=list)
+
+    def put(self, row: models.Model, entry: Entry, label: str, wanted: Mapping[str, Any]) -> Change | None:
+        """Bring `row` (unsaved: to be made) to the `wanted` values, validated; the change, None if there is none.
+
+        Values that the row has already are no difference. What `wanted` leaves out stays as it is.
+        """
+        is_new = row._state.adding
+        differences = []
+        for name, value in wanted.items():
+            before = getattr(row, name)
+            if not _same(before, value):
+                differences.append(Difference(name, show(before), show(value)))
+                setattr(row, name, value)
+        columns = [difference.field for difference in differences]
+        if not is_new and not columns:
+            return None
+        self._validate(row, entry, label, None if is_new else columns)
+        change = Change(is_new, label, differences, [(row, None if is_new else columns)])
+        self.changes.append(change)
+        return change
+
+    def _validate(self, row: models.Model, entry: Entry, label: str, columns: list[str] | None) -> None:
+        """Check the written `columns` (None: all) by the model's own rules; relations are checked where planned."""
+        fields = row._meta.concrete_fields
+        exclude = {f.name for f in fields if f.is_relation or (columns is not None and f.name not in columns)}
+        errors: dict[str, list[ValidationError]] = {}
+        try:
+            row.clean_fields(exclude)
+            row.clean()
+        except ValidationError as error:
+            error.update_error_dict(errors)
+        for name, texts in ValidationError(errors).message_dict.items():
+            what = label if name == NON_FIELD_ERRORS else f"{label}: {name}"
+            self.problems.add(entry.line_of(name), f"{what}: {texts[0]}")  # the rest follow from the first
+
+
+def show(value: Any) -> str:
+    if value is None or value == []:
+        return "none"
+    if isinstance(value, bytes | memoryview):
+        return SECRET
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return str(value)
+
+
+def _same(before: Any, after: Any) -> bool:
+    if isinstance(before, list) and isinstance(after, list):
+        return set(before) == set(after)
+    return bool(before == after)

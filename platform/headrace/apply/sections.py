@@ -1,0 +1,97 @@
+"""What a document may say: its sections and their fields. A part not built yet is named, so that it is refused."""
+
+from headrace.apply.entries import Kind
+from headrace.apply.reader import address, amount, moment, optional, seconds, secret, text, texts, truth, whole
+from tenants.models import LIMIT_FIELDS
+
+LIMITS = {"limits": {name: (name, optional(whole)) for name in LIMIT_FIELDS}}
+
+PROJECT = Kind("project", "slug", {"name": text}, groups=LIMITS, later=("budgets",))
+
+MEMBER = Kind("member", "email", {"role": text}, short="role")
+
+KEY = Kind(
+    "key",
+    "name",
+    {
+        "project": text,
+        "models": texts,
+        "priority": text,
+        "expires_at": optional(moment),
+        "secret": secret,
+        "revoked": truth,
+    },
+    groups=LIMITS,
+    later=("budgets",),
+    nameless=True,
+)
+
+TENANT = Kind(
+    "tenant",
+    "slug",
+    {"name": text, "currency": text, "time_zone": text, "suspended": truth},
+    groups=LIMITS,
+    children={"projects": PROJECT, "members": MEMBER, "keys": KEY},
+    later=("budgets", "legal_entity"),
+)
+
+REPLICA = Kind("replica", "name", {"url": address, "enabled": truth}, short="url", nameless=True)
+
+POOL = Kind(
+    "pool",
+    "name",
+    {
+        "engine": text,
+        "model": text,
+        "gpu_hour_cost": amount,
+        "gpus_per_replica": amount,
+        "api_key": optional(secret),
+        "admin_key": optional(secret),
+    },
+    children={"replicas": REPLICA},
+)
+
+PROVIDER = Kind("provider", "name", {"protocol": text, "base_url": address, "api_key": optional(secret)})
+
+# `model` is the name to ask the target for; empty: the one the pool serves.
+TARGET = Kind(
+    "target",
+    "",
+    {"pool": text, "provider": text, "model": text},
+    later=("conditions",),
+    short="pool",
+    nameless=True,
+    ordered=True,
+)
+
+ROUTE = Kind(
+    "route of model",
+    "",
+    {"cache_scope": text, "unknown_fields": text},
+    groups={
+        "timeouts": {
+            "connect": ("connect_timeout", seconds),
+            "first_byte": ("first_byte_timeout", seconds),
+            "between_events": ("between_events_timeout", seconds),
+            "total": ("total_timeout", seconds),
+        }
+    },
+    children={"targets": TARGET},
+    later=("conditions",),
+)
+
+MODEL = Kind(
+    "model",
+    "name",
+    {"context_window": whole, "default_max_tokens": whole, "enabled": truth},
+    only={"route": ROUTE},
+    later=("prices",),
+)
+
+DOCUMENT = Kind(
+    "document",
+    "",
+    {},
+    children={"pools": POOL, "providers": PROVIDER, "models": MODEL, "tenants": TENANT},
+    later=("legal_entities", "exchange_rates"),
+)

@@ -1,0 +1,87 @@
+"""Planning tenants, projects and members. Keys have a module of their own."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db.models.functions import Lower
+from django.utils import timezone
+
+from headrace.apply.entries import Entry
+from headrace.apply.keys import plan_keys
+from headrace.apply.plan import Change, Difference, Plan
+from routing.models import Model
+from tenants.models import Member, Project, Tenant
+
+
+def plan_tenants(plan: Plan, entries: list[Entry], models: Mapping[str, Model]) -> None:
+    names = [entry.name for entry in entries]
+    tenants = Tenant.objects.in_bulk(names)
+    projects: dict[str, dict[str, Project]] = defaultdict(dict)
+    for project in Project.objects.filter(tenant__in=names):
+        projects[project.tenant_id][project.slug] = project
+    people = _People(entries)
+    for entry in entries:
+        tenant = tenants.get(entry.name) or Tenant(slug=entry.name, name=entry.name)
+        wanted = {field: given.value for field, given in entry.given.items() if field != "suspended"}
+        if "suspended" in entry.given and entry.get("suspended") != tenant.is_suspended:
+            wanted["suspended_at"] = timezone.now() if entry.get("suspended") else None
+        plan.put(tenant, entry, f"tenant {entry.name}", wanted)
+        for child in entry.children.get("projects", []):
+            project = projects[entry.name].get(child.name) or Project(tenant=tenant, slug=child.name, name=child.name)
+            projects[entry.name][child.name] = project
+            fields = {field: given.value for field, given in child.given.items()}
+            plan.put(project, child, f"project {entry.name}/{child.name}", fields)
+        for child in entry.children.get("members", []):
+            people.plan(plan, tenant, child)
+    plan_keys(plan, entries, projects, models)
+
+
+class _People:
+    """The users and members that the entries name, by address in lower case. A user not yet known is made, without a
+    password: an operator or single sign-on gives the way in."""
+
+    def __init__(self, entries: list[Entry]) -> None:
+        addresses = {child.name.lower() for entry in entries for child in entry.children.get("members", [])}
+        self._users: dict[str, list[User]] = defaultdict(list)
+        for user in User.objects.alias(address=Lower("email")).filter(address__in=addresses):
+            self._users[user.email.lower()].append(user)
+        members = Member.objects.filter(tenant__in=[entry.name for entry in entries]).select_related("user")
+        self._members = {(member.tenant_id, member.user.email.lower()): member for member in members}
+
+    def plan(self, plan: Plan, tenant: Tenant, entry: Entry) -> None:
+        address, label = entry.name.lower(), f"member {tenant.slug}/{entry.name}"
+        member = self._members.get((tenant.slug, address))
+        if member is None:
+            if "role" not in entry.given:
+                plan.problems.add(entry.line, f"{label} wants a role")
+                return
+            user = self._user(plan, entry, label, address)
+            if user is None:
+                return
+            member = Member(tenant=tenant, user=user)
+        plan.put(member, entry, label, {field: given.value for field, given in entry.given.items()})
+
+    def _user(self, plan: Plan, entry: Entry, label: str, address: str) -> User | None:
+        users = self._users[address]
+        if len(users) > 1:
+            plan.problems.add(entry.line, f"{label}: {len(users)} users have this address")
+            return None
+        if users:
+            return users[0]
+        try:
+            validate_email(entry.name)
+        except ValidationError:
+            plan.problems.add(entry.line, f"{label}: not an e-mail address")
+            return None
+        if User.objects.filter(username=entry.name).exists():
+            plan.problems.add(entry.line, f"{label}: a user of this name exists with another address")
+            return None
+        user = User(username=entry.name, email=entry.name)
+        user.set_unusable_password()
+        email = Difference("email", "none", entry.name)
+        plan.changes.append(Change(True, f"user {entry.name}", [email], [(user, None)]))
+        users.append(user)
+        return user

@@ -1,0 +1,54 @@
+"""Documents that several tests apply."""
+
+from headrace.apply import Result, apply_document
+
+EVERYTHING = """
+pools:
+  local:
+    engine: llamacpp
+    model: smollm2
+    gpu_hour_cost: 2.5
+    gpus_per_replica: 0.5
+    api_key: the pool's secret
+    replicas: ["http://127.0.0.1:9001/", {name: spare, url: "http://127.0.0.1:9002", enabled: false}]
+providers:
+  - {name: hosted, protocol: openai, base_url: "https://api.example.com/v1", api_key: the provider's secret}
+models:
+  - name: demo
+    context_window: 8192
+    default_max_tokens: 512
+    route:
+      targets: [local, {provider: hosted, model: big}]
+      timeouts: {connect: 2.5, first_byte: 30, between_events: 20, total: 300}
+      cache_scope: shared
+      unknown_fields: drop
+  - {name: org/other-1.5, context_window: 500}
+tenants:
+  acme:
+    name: Acme & Söhne
+    currency: EUR
+    time_zone: Asia/Kolkata
+    limits: {requests_per_minute: 600, concurrency: 10}
+    projects: {web: {name: Web, limits: {output_tokens_per_minute: 1_000}}, batch: }
+    members: {alice@acme.test: owner, bob@acme.test: developer}
+    keys:
+      - {project: web, models: [demo, org/other-1.5], limits: {max_output_tokens: 100}}
+      - name: nightly
+        project: batch
+        priority: batch
+        expires_at: 2027-01-31T00:00:00Z
+        secret: an-operators-own-secret-0001
+  globex:
+    projects: [main]
+    members: [{email: carol@globex.test, role: admin}]
+    keys: {app: {}}
+"""
+
+
+def apply(text: str, *, dry_run: bool = False) -> Result:
+    return apply_document(text, source="demo.yaml", actor="alice", dry_run=dry_run)
+
+
+def changes(text: str) -> list[str]:
+    """What applying `text` says it changed, a line each."""
+    return [str(change) for change in apply(text).changes]

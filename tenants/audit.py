@@ -1,0 +1,24 @@
+"""The audit trail. Database triggers write it, on every path; this names who acts, for the length of a transaction."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import connection, transaction
+
+
+@contextmanager
+def acting(*, who: str, origin: str) -> Iterator[None]:
+    """A transaction whose changes the audit trail attributes to `who`, from `origin` (an address, or a command).
+
+    Outside of it, changes are attributed to the database login. Inside an outer transaction the name stays to its end.
+    """
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT set_config('headrace.actor', %s, true), set_config('headrace.origin', %s, true)",
+            [_clean(who), _clean(origin)],
+        )
+        yield
+
+
+def _clean(text: str) -> str:
+    return text.replace("\x00", "")[:200]
