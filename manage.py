@@ -30,4 +30,9 @@ if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "headrace.settings")
     from django.core.management import execute_from_command_line
 
-    execute_from_command_line(take_home(sys.argv))
+    from headrace.env import BadSetting
+
+    try:
+        execute_from_command_line(take_home(sys.argv))
+    except BadSetting as error:
+        sys.exit(f"error: {error}")

@@ -8,16 +8,16 @@ from headrace import env
 
 
 def read(home: Path) -> str:
-    """The secret. A missing file is written (mode 0600) so that a second process of the same home reads the same one."""
+    """The secret. A missing file is written (mode 0600); a second process of the same home reads the same one."""
     if value := os.environ.get("HEADRACE_SECRET_KEY"):
         if len(value) < 32:
             raise env.BadSetting("HEADRACE_SECRET_KEY needs at least 32 characters")
         return value
     path = home / "secret"
     try:
-        return path.read_text().strip()
-    except FileNotFoundError:
-        return _mint(path)
+        return path.read_text().strip() if path.exists() else _mint(path)
+    except OSError as error:
+        raise env.BadSetting(f"the home {home} cannot be used: {error.strerror} (HEADRACE_HOME, --home)") from error
 
 
 def _mint(path: Path) -> str:

@@ -15,7 +15,7 @@ class Part(ABC):
     # Asks for an orderly end; the kernel sends the same to a part whose supervisor was killed.
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
     ready_within: ClassVar[float] = 30  # seconds from its start to its readiness
-    stop_within: ClassVar[float] = 10  # seconds from the stop signal until it is killed
+    stop_within: float = 10  # seconds from the stop signal until it is killed
 
     @abstractmethod
     def command(self) -> list[str]:

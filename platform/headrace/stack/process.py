@@ -31,6 +31,12 @@ def end_with_parent(stop_signal: int) -> Callable[[], None]:
     return before_exec
 
 
+def end_with_make() -> None:
+    """Where `make` started this process, end it when make is killed: nobody would be left to press Ctrl-C."""
+    if os.environ.get("MAKELEVEL"):
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+
+
 class Process:
     """The process of one part, its log in `logs/<name>.log`. Descriptors in `keep` stay open in it."""
 
@@ -39,6 +45,7 @@ class Process:
         self.log = logs / f"{part.name}.log"
         self.keep = keep
         self.started_at = 0.0
+        self._stop_by: float | None = None
         self._popen: subprocess.Popen[bytes] | None = None
 
     @property
@@ -52,9 +59,14 @@ class Process:
         return self._popen is not None and self._popen.poll() is None
 
     @property
+    def status(self) -> int | None:
+        """The exit status, negative for a signal; None while it runs or before it was started."""
+        return self._popen.poll() if self._popen else None
+
+    @property
     def ended_how(self) -> str:
         """Why it is not running, in words."""
-        status = self._popen.poll() if self._popen else None
+        status = self.status
         if status is None:
             return "is running" if self._popen else "was not started"
         if status < 0:
@@ -62,29 +74,36 @@ class Process:
         return f"ended with status {status}"
 
     def start(self) -> None:
-        """Prepare the part and start its process, in its own session: Ctrl-C reaches the supervisor only."""
-        self.part.prepare()
-        self.log.parent.mkdir(parents=True, exist_ok=True)
-        account = self.part.account()
-        with self.log.open("ab") as log:
-            try:
-                self._popen = subprocess.Popen(
-                    self.part.command(),
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    env={**os.environ, **self.part.environment()},
-                    cwd=self.part.directory(),
-                    user=account.uid if account else None,
-                    group=account.gid if account else None,
-                    extra_groups=[] if account else None,
-                    start_new_session=True,
-                    pass_fds=self.keep,
-                    preexec_fn=end_with_parent(self.part.stop_signal),
-                )
-            except (OSError, subprocess.SubprocessError) as error:
-                raise PartFailed(f"{self.part.name} could not be started: {error}") from error
+        """Prepare the part and start its process, in its own session: Ctrl-C reaches the supervisor only.
+
+        Raises StackError.
+        """
+        try:
+            self.part.prepare()
+            self.log.parent.mkdir(parents=True, exist_ok=True)
+            with self.log.open("ab") as log:
+                self._popen = self._spawn(log.fileno())
+        except (OSError, subprocess.SubprocessError) as error:
+            raise PartFailed(f"{self.part.name} could not be started: {error}") from error
         self.started_at = time.monotonic()
+        self._stop_by = None
+
+    def _spawn(self, log: int) -> "subprocess.Popen[bytes]":
+        account = self.part.account()
+        return subprocess.Popen(
+            self.part.command(),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **self.part.environment()},
+            cwd=self.part.directory(),
+            user=account.uid if account else None,
+            group=account.gid if account else None,
+            extra_groups=[] if account else None,
+            start_new_session=True,
+            pass_fds=self.keep,
+            preexec_fn=end_with_parent(self.part.stop_signal),
+        )
 
     def is_ready(self) -> bool:
         return self.is_running and self.part.is_ready(self.pid)
@@ -113,22 +132,20 @@ class Process:
         """Send the part's stop signal. Does nothing to a process that has ended."""
         if self._popen is not None:
             self._popen.send_signal(self.part.stop_signal)
+            self._stop_by = time.monotonic() + self.part.stop_within
 
-    def wait_stopped(self, within: float | None = None) -> bool:
-        """Wait for the end (default: the part's own time), then kill what is left. True if it ended by itself."""
-        if self._popen is None:
-            return True
-        try:
-            self._popen.wait(self.part.stop_within if within is None else within)
-        except subprocess.TimeoutExpired:
-            self.kill()
+    def has_stopped(self, hurry: bool = False) -> bool:
+        """Whether it has ended since `ask_to_stop`; kills it when its time is over, or at once in a `hurry`."""
+        if self.is_running and not hurry and self._stop_by is not None and time.monotonic() < self._stop_by:
             return False
-        self._kill_group()
+        self.kill()
         return True
 
-    def stop(self) -> bool:
+    def stop(self) -> None:
+        """Ask it to stop, and wait until it has."""
         self.ask_to_stop()
-        return self.wait_stopped()
+        while not self.has_stopped():
+            time.sleep(0.02)
 
     def kill(self) -> None:
         """SIGKILL the process and whatever it started, and wait for it."""

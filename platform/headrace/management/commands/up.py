@@ -1,0 +1,39 @@
+"""`manage.py up`: Headrace and everything it needs, on this machine, in the foreground."""
+
+import os
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from headrace import env
+from headrace.stack import up
+from headrace.stack.errors import StackError
+from headrace.stack.parts.web import SERVERS
+
+
+class Command(BaseCommand):
+    help = "Starts PostgreSQL, Valkey, an engine, web, worker and beat, with a demo tenant; Ctrl-C stops them all."
+    requires_system_checks = []  # its children check; here there is no database yet
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--port", type=int, default=settings.PORT, help="where the web listens (HEADRACE_PORT)")
+        parser.add_argument("--engine", choices=up.ENGINES, default="llamacpp", help="what answers the demo's requests")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        up.in_this_tree(settings.ROOT)
+        wanted = up.Options(
+            root=settings.ROOT,
+            home=settings.HOME,
+            port=options["port"],
+            engine=options["engine"],
+            server=env.choice("HEADRACE_SERVER", SERVERS[0], SERVERS),
+            drain_seconds=settings.DRAIN_SECONDS,
+            # Not by env.text: it would find the addresses of an earlier run.
+            database_url=os.environ.get("DATABASE_URL") or None,
+            redis_url=os.environ.get("REDIS_URL") or None,
+        )
+        try:
+            up.Up(wanted, up.say).run()
+        except StackError as error:
+            raise CommandError(str(error)) from error
