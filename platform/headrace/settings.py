@@ -1,5 +1,6 @@
 """All settings, each read once from the environment by a typed reader (env.py). The table in README.md lists them."""
 
+import os
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -63,6 +64,8 @@ DRAIN_SECONDS = env.number("HEADRACE_DRAIN_SECONDS", 60)
 HEADERS_AFTER_SECONDS = env.number("HEADRACE_HEADERS_AFTER_SECONDS", 15, least=0.1)
 CLIENT_STALL_SECONDS = env.number("HEADRACE_CLIENT_STALL_SECONDS", 60, least=0.1)
 MEDIA_HOSTS = env.words("HEADRACE_MEDIA_HOSTS")
+# prometheus_client reads this variable when it is first imported.
+os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", str(HOME / "metrics"))
 METRICS_TOKEN = env.text("HEADRACE_METRICS_TOKEN", "")
 
 # --- Django -----------------------------------------------------------------------------------------------------------
@@ -133,13 +136,18 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}, "bare": {"format": "%(message)s"}},
+    "formatters": {
+        "plain": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"},
+        "bare": {"format": "%(message)s"},
+    },
     "handlers": {
         "stderr": {"class": "logging.StreamHandler", "formatter": "plain"},
         "requests": {"class": "logging.StreamHandler", "formatter": "bare", "stream": "ext://sys.stdout"},
     },
     "root": {"handlers": ["stderr"], "level": env.text("HEADRACE_LOG_LEVEL", "INFO")},
     "loggers": {
+        # Their every request is ours to log.
+        "httpx": {"level": "WARNING"},
         # One JSON line a request: the fields of its usage record.
         "headrace.requests": {"handlers": ["requests"], "level": "INFO", "propagate": False},
     },

@@ -147,15 +147,15 @@ def expired(client: "redis.Redis", *, most: int = 500) -> list[ExpiredHold]:
 def living(client: "redis.Redis") -> Iterator[dict[str, object]]:
     """Every hold that lives, as `manage.py holds` shows it: request_id, tenant, meters, expires_at (epoch ms)."""
     for request_id, expires in client.zscan_iter(HOLDS):
-        stored = client.hmget(f"hr:hold:{request_id.decode()}", ["record", "meters"])
-        if stored[0] is None:
+        record, meters = client.hmget(f"hr:hold:{request_id.decode()}", ["record", "meters"])
+        if record is None or meters is None:
             continue  # settled since the index was read
         yield {
             "request_id": request_id.decode(),
-            "tenant": msgspec.json.decode(stored[0])["tenant"],
+            "tenant": msgspec.json.decode(record)["tenant"],
             "meters": [
                 {"key": key, "measure": measure, "held": int(amount)}
-                for _, key, _, amount, measure in msgspec.json.decode(stored[1])
+                for _, key, _, amount, measure in msgspec.json.decode(meters)
             ],
             "expires_at": int(expires),
         }

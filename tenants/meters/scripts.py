@@ -23,15 +23,15 @@ class Script:
 
     async def call(self, client: "redis.asyncio.Redis", keys: list[str], arguments: list[Argument]) -> Any:
         try:
-            return await _answer(client.evalsha(self.sha, len(keys), *keys, *arguments))  # type: ignore[arg-type]
+            return await _answer(client.evalsha(self.sha, len(keys), *keys, *arguments))
         except redis.exceptions.NoScriptError:
-            return await _answer(client.eval(self.source, len(keys), *keys, *arguments))  # type: ignore[arg-type]
+            return await _answer(client.eval(self.source, len(keys), *keys, *arguments))
 
     def call_sync(self, client: "redis.Redis", keys: list[str], arguments: list[Argument]) -> Any:
         try:
-            return client.evalsha(self.sha, len(keys), *keys, *arguments)  # type: ignore[arg-type]
+            return client.evalsha(self.sha, len(keys), *keys, *arguments)
         except redis.exceptions.NoScriptError:
-            return client.eval(self.source, len(keys), *keys, *arguments)  # type: ignore[arg-type]
+            return client.eval(self.source, len(keys), *keys, *arguments)
 
 
 async def _answer(pending: Awaitable[Any] | Any) -> Any:

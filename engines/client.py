@@ -1,0 +1,176 @@
+"""The HTTP client to upstreams: one per process, its failures told as engines/errors.py tells them."""
+
+import json
+from collections.abc import AsyncIterator
+from types import TracebackType
+
+import aiohttp
+import httpx
+import msgspec
+from httpx_aiohttp import AiohttpTransport
+
+from engines.errors import BadAnswer, Busy, Disconnected, Failed, Rejected, Stale, TimedOut, Unreachable, UpstreamError
+from engines.protocols.base import Upstream
+
+# Deadlines are kept by whoever waits (the route's, for the whole request at once); only connecting is timed here.
+_NO_TIMEOUT = None
+_ERROR_BODY_LIMIT = 64 * 1024
+# Words by which engines and providers say that the prompt does not fit, and that the account has no money.
+_CONTEXT_WORDS = ("context length", "context size", "exceed_context_size", "context_length_exceeded", "maximum context")
+_ACCOUNT_WORDS = ("credit balance", "insufficient_quota", "insufficient quota", "billing", "payment required")
+
+
+class Answer:
+    """An upstream's 200, its body still to be read. Close it: closing aborts what still runs."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self._response = response
+        self.content_type = response.headers.get("content-type", "")
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The body as it arrives. Raises Disconnected when it breaks off."""
+        try:
+            async for piece in self._response.aiter_raw():
+                yield piece
+        except (httpx.TransportError, aiohttp.ClientError, OSError) as error:
+            raise Disconnected(type(error).__name__) from error
+
+    async def whole(self, limit: int) -> bytes:
+        """The whole body, at most `limit` bytes. Raises BadAnswer, Disconnected."""
+        pieces, size = [], 0
+        async for piece in self.pieces():
+            size += len(piece)
+            if size > limit:
+                raise BadAnswer(f"more than {limit} bytes")
+            pieces.append(piece)
+        return b"".join(pieces)
+
+    async def close(self) -> None:
+        # What goes wrong while hanging up is no longer of interest: the connection is gone either way.
+        try:
+            await self._response.aclose()
+        except (httpx.TransportError, aiohttp.ClientError, OSError):
+            return
+
+    async def __aenter__(self) -> "Answer":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class Client:
+    """Sends chats. No retries and no redirects of its own: whoever routes decides on a second try."""
+
+    def __init__(self) -> None:
+        limits = httpx.Limits(max_connections=0, max_keepalive_connections=None, keepalive_expiry=4.0)
+        # Engines keep an idle connection for 5 s; giving it up after 4 keeps us from writing into a closed one.
+        transport = AiohttpTransport(limits=limits, trust_env=False)
+        self._http = httpx.AsyncClient(
+            transport=transport, timeout=_NO_TIMEOUT, trust_env=False, follow_redirects=False
+        )
+
+    async def chat(self, upstream: Upstream, body: bytes, *, connect_timeout: float) -> Answer:
+        """Send a chat; the answer once its headers are a 200. Raises UpstreamError."""
+        request = self._http.build_request(
+            "POST",
+            upstream.base_url + upstream.protocol.chat_path,
+            content=body,
+            headers={"content-type": "application/json", **upstream.headers()},
+            timeout=httpx.Timeout(None, connect=connect_timeout),
+        )
+        try:
+            response = await self._http.send(request, stream=True)
+        except (httpx.TransportError, httpx.InvalidURL, aiohttp.ClientError, OSError) as error:
+            raise _unsent(error) from error
+        if response.status_code == 200:
+            return Answer(response)
+        answer = Answer(response)
+        try:
+            raise await _refusal(response.status_code, response.headers, answer)
+        finally:
+            await answer.close()
+
+    async def abort(self, upstream: Upstream, rid: str, *, timeout: float = 2.0) -> bool:
+        """Tell the engine to end an attempt. True when it took the word; False where that cannot be said."""
+        call = upstream.protocol.abort_request(upstream, rid)
+        if call is None:
+            return False
+        url, headers, body = call
+        try:
+            answer = await self._http.post(url, content=body, headers=headers, timeout=timeout)
+        except (httpx.TransportError, aiohttp.ClientError, OSError):
+            return False
+        return answer.status_code == 200
+
+    async def count(self, upstream: Upstream, text: str, *, timeout: float = 2.0) -> int | None:
+        """How many tokens `text` is by the upstream's own tokenizer; None where it cannot say."""
+        call = upstream.protocol.count_request(upstream, text)
+        if call is None:
+            return None
+        url, body = call
+        headers = {"content-type": "application/json", **upstream.headers()}
+        try:
+            answer = await self._http.post(url, content=body, headers=headers, timeout=timeout)
+            return upstream.protocol.counted(answer.content) if answer.status_code == 200 else None
+        except (httpx.TransportError, aiohttp.ClientError, OSError, msgspec.DecodeError):
+            return None
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+
+def _unsent(error: Exception) -> UpstreamError:
+    """Why there is no answer. The transport wraps aiohttp's errors, which tell more than their httpx twins."""
+    cause = error.__cause__ or error
+    if isinstance(cause, aiohttp.ServerDisconnectedError | ConnectionResetError) or (
+        isinstance(cause, aiohttp.ClientOSError) and not isinstance(cause, aiohttp.ClientConnectorError)
+    ):
+        return Stale(type(cause).__name__)
+    if isinstance(cause, aiohttp.ConnectionTimeoutError | TimeoutError):
+        return TimedOut("connect")
+    return Unreachable(type(cause).__name__)
+
+
+async def _refusal(status: int, headers: httpx.Headers, answer: Answer) -> UpstreamError:
+    try:
+        text = (await answer.whole(_ERROR_BODY_LIMIT)).decode("utf-8", "replace").lower()
+    except UpstreamError:
+        text = ""
+    if status in {400, 404, 413, 422}:
+        if any(word in text for word in _CONTEXT_WORDS):
+            return Rejected("the prompt does not fit", kind="context_length", status=status)
+        if any(word in text for word in _ACCOUNT_WORDS):
+            return Failed("the upstream refuses the account", status=status)
+        if status == 404:
+            return Failed("the upstream does not serve this", status=status)
+        return Rejected("the upstream refuses the request", status=status)
+    if status in {429, 503}:
+        return Busy("no room", status=status, retry_after=_seconds(headers.get("retry-after")))
+    return Failed("the upstream failed", status=status)
+
+
+def error_event(data: bytes) -> UpstreamError:
+    """What an error inside a 200 stream means: engines report a full queue, and every late failure, like this."""
+    try:
+        event = json.loads(data)
+    except ValueError:
+        return BadAnswer("an event that is not JSON")
+    detail = event.get("error") if isinstance(event, dict) else None
+    code = detail.get("code") if isinstance(detail, dict) else None
+    text = str(detail).lower()
+    if code in {429, 503}:
+        return Busy("no room", status=200)
+    if code == 400:
+        kind = "context_length" if any(word in text for word in _CONTEXT_WORDS) else "invalid"
+        return Rejected("the upstream refuses the request", kind=kind)
+    return Failed("the upstream failed", status=200)
+
+
+def _seconds(value: str | None) -> float | None:
+    try:
+        return max(0.0, float(value)) if value else None
+    except ValueError:
+        return None  # an HTTP date: hosted providers do not send one here

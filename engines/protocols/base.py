@@ -1,0 +1,92 @@
+"""What differs between engines, in one small interface; one file a protocol, found by name (`protocol("sglang")`).
+
+An engine is asked through its OpenAI-compatible chat endpoint. A protocol says what that engine lacks and what it
+takes beyond OpenAI's schema, how an attempt is named so that it can be aborted, and how text is counted in its tokens.
+"""
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import msgspec
+
+# Sampling fields beyond OpenAI's schema that the open-weight engines share.
+EXTENSIONS = frozenset({"top_k", "min_p", "repetition_penalty", "chat_template_kwargs"})
+
+
+class Upstream(msgspec.Struct, frozen=True):
+    """One server to send a chat to: where it is, what it calls the model, what it wants to see of us."""
+
+    protocol: "Protocol"
+    base_url: str
+    model: str
+    api_key: str | None = None
+    admin_key: str | None = None
+
+    def headers(self) -> dict[str, str]:
+        return {"authorization": f"Bearer {self.api_key}"} if self.api_key else {}
+
+
+class Attempt(msgspec.Struct):
+    """One try of one request: `rid` is 32 random hex digits, since engines match aborts by prefix.
+
+    salt: separates this tenant's prefix cache from others'; None shares it.
+    """
+
+    rid: str
+    stream: bool
+    n: int
+    max_tokens: int
+    tenant: str
+    salt: str | None
+
+
+class Protocol:
+    """The OpenAI chat protocol as hosted providers speak it; engines override what differs."""
+
+    name: ClassVar[str]
+    chat_path: ClassVar[str] = "/v1/chat/completions"
+    # Sampling extensions beyond OpenAI's schema that this engine understands.
+    extensions: ClassVar[frozenset[str]] = frozenset()
+    # Fields of OpenAI's schema this engine ignores although they change the answer.
+    lacks: ClassVar[frozenset[str]] = frozenset()
+    # Whether an event of its stream carries one token, so that events count tokens when nothing else does.
+    token_per_event: ClassVar[bool] = False
+    # Whether an attempt that was given up is generated, and charged to us, to its end all the same.
+    bills_on: ClassVar[bool] = False
+    max_tokens_field: ClassVar[str] = "max_tokens"
+
+    def body(self, upstream: Upstream, fields: dict[str, Any], attempt: Attempt) -> dict[str, Any]:
+        """The JSON body: the client's checked fields and ours. Ours win."""
+        body = {**fields, "model": upstream.model, "stream": attempt.stream}
+        body[self.max_tokens_field] = attempt.max_tokens
+        if attempt.n > 1:
+            body["n"] = attempt.n
+        if attempt.stream:
+            body["stream_options"] = self.stream_options()
+        return body
+
+    def refused(self, fields: Iterable[str]) -> str | None:
+        """The first of `fields` this engine would ignore although it changes the answer; None if it takes them all."""
+        for name in fields:
+            if name in self.lacks or (name in EXTENSIONS and name not in self.extensions):
+                return name
+        return None
+
+    def stream_options(self) -> dict[str, bool]:
+        return {"include_usage": True}
+
+    def abort_request(self, upstream: Upstream, rid: str) -> tuple[str, dict[str, str], bytes] | None:
+        """URL, headers and body of the call that aborts an attempt; None where closing the connection is the way."""
+        return None
+
+    def count_request(self, upstream: Upstream, text: str) -> tuple[str, bytes] | None:
+        """URL and body of the call that tokenizes `text`; None where the server has no such thing."""
+        return None
+
+    def counted(self, answer: bytes) -> int:
+        """The number of tokens in the answer to `count_request`. Raises msgspec.DecodeError."""
+        return len(msgspec.json.decode(answer, type=_Tokens).tokens)
+
+
+class _Tokens(msgspec.Struct):
+    tokens: list[Any]

@@ -1,0 +1,78 @@
+"""Server-sent events off the wire: bytes in any pieces -> the data of each event.
+
+Follows the WHATWG grammar (HTML Living Standard, 9.2.6) as far as engines use it: lines end in LF, CR or CRLF, a line
+may be split anywhere (between CR and LF, inside a character), comments are dropped, several `data` lines join with LF.
+Beyond it, an event that the end of the body cuts off before its blank line still counts: engines end like that, and the
+last event is the one with the usage.
+"""
+
+
+class EventTooLarge(Exception):
+    """One event exceeds the limit; the stream cannot be followed any further."""
+
+
+class Framer:
+    """Feed it what was read; it gives back the data of every event that is complete.
+
+    Bytes stay bytes: no decoder ever sees half a character. `limit` bounds one event in bytes.
+    """
+
+    __slots__ = ("_data", "_limit", "_rest", "_size", "_skip_lf")
+
+    def __init__(self, limit: int = 4 * 2**20) -> None:
+        self._limit = limit
+        self._rest = b""
+        self._data: list[bytes] = []
+        self._size = 0
+        self._skip_lf = False
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The data of each event that `chunk` completes. Raises EventTooLarge."""
+        if self._skip_lf and chunk:
+            self._skip_lf = False
+            if chunk[:1] == b"\n":
+                chunk = chunk[1:]
+        if b"\r" in chunk:
+            self._skip_lf = chunk.endswith(b"\r")
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        if b"\n" not in chunk:
+            self._rest += chunk
+            self._bound(len(self._rest))
+            return []
+        lines = (self._rest + chunk).split(b"\n")
+        self._rest = lines.pop()
+        events: list[bytes] = []
+        for line in lines:
+            if not line:
+                self._complete(events)
+            else:
+                self._line(line)
+        self._bound(len(self._rest))
+        return events
+
+    def end(self) -> list[bytes]:
+        """The event that the end of the body cut off, if any."""
+        events: list[bytes] = []
+        if self._rest:
+            self._line(self._rest)
+            self._rest = b""
+        self._complete(events)
+        return events
+
+    def _line(self, line: bytes) -> None:
+        # Only data matters to an engine's answer: event, id and retry fields and comments carry nothing of it.
+        if line.startswith(b"data:"):
+            value = line[6:] if line[5:6] == b" " else line[5:]
+            self._data.append(value)
+            self._size += len(value)
+            self._bound(0)
+
+    def _complete(self, events: list[bytes]) -> None:
+        if self._data:
+            events.append(self._data[0] if len(self._data) == 1 else b"\n".join(self._data))
+            self._data = []
+            self._size = 0
+
+    def _bound(self, pending: int) -> None:
+        if self._size + pending > self._limit:
+            raise EventTooLarge(f"an event of more than {self._limit} bytes")

@@ -1,0 +1,54 @@
+"""Opening an upstream, and hanging up on it."""
+
+import secrets
+
+import msgspec
+
+from engines.client import Answer
+from engines.errors import Stale
+from engines.protocols import Attempt
+from headrace.api import metrics
+from headrace.api.exchange import Exchange
+from headrace.api.gateway import Gateway
+
+_encode = msgspec.json.encode
+
+
+async def open_upstream(gateway: Gateway, exchange: Exchange) -> Answer:
+    """Send the chat to the exchange's replica. Raises engines.errors.UpstreamError.
+
+    A kept-alive connection that turns out closed is no failure of the replica: the chat goes out once more, on a fresh
+    one and under a new name.
+    """
+    gateway.in_flight.enter(exchange.replica)
+    exchange.entered = True
+    try:
+        return await _send(gateway, exchange)
+    except Stale:
+        return await _send(gateway, exchange)
+
+
+async def _send(gateway: Gateway, exchange: Exchange) -> Answer:
+    upstream = exchange.replica.upstream
+    exchange.attempt = Attempt(
+        # Engines match aborts by prefix: names of one length, random and never the client's, cannot hit each other.
+        rid=secrets.token_hex(16),
+        stream=exchange.chat.stream,
+        n=exchange.chat.n,
+        max_tokens=exchange.max_tokens,
+        tenant=exchange.principal.tenant,
+        salt=None if exchange.route.cache_scope == "shared" else exchange.principal.tenant,
+    )
+    body = upstream.protocol.body(upstream, exchange.chat.upstream_fields(), exchange.attempt)
+    exchange.start_attempt()
+    return await gateway.client.chat(upstream, _encode(body), connect_timeout=exchange.route.connect_timeout)
+
+
+async def abort(gateway: Gateway, exchange: Exchange) -> bool:
+    """Tell the engine to end the attempt, where it takes that word; whether it did."""
+    upstream, attempt = exchange.replica.upstream, exchange.attempt
+    if attempt is None or upstream.protocol.abort_request(upstream, attempt.rid) is None:
+        return False
+    taken = await gateway.client.abort(upstream, attempt.rid)
+    metrics.ABORTS.labels("taken" if taken else "failed").inc()
+    return taken

@@ -1,0 +1,88 @@
+"""POST /v1/chat/completions: authenticate, check, admit, answer, settle. The life of a request, in one screen."""
+
+import asyncio
+import logging
+from typing import ClassVar
+
+from django.conf import settings
+
+from engines.errors import UpstreamError
+from headrace.api.admission import admit
+from headrace.api.authentication import authenticate
+from headrace.api.chat_request import parse
+from headrace.api.errors import ApiError, from_upstream
+from headrace.api.exchange import ClientLeft, Exchange
+from headrace.api.gateway import Gateway
+from headrace.api.stream import Incomplete, StreamedAnswer
+from headrace.api.streaming import StreamingConsumer
+from headrace.api.whole import WholeAnswer
+from tenants.keyring import Principal
+
+log = logging.getLogger("headrace.api")
+
+
+class ChatConsumer(StreamingConsumer):
+    """One chat, streamed or whole."""
+
+    methods: ClassVar[frozenset[str]] = frozenset({"POST"})
+
+    def __init__(self, gateway: Gateway) -> None:
+        super().__init__(gateway)
+        self._principal: Principal | None = None
+        self._exchange: Exchange | None = None
+
+    async def before_body(self) -> None:
+        self.require_ready()
+        self._principal = authenticate(self.scope["headers"], self.gateway.snapshot.keys)
+
+    async def handle(self, body: bytes) -> None:
+        assert self._principal is not None
+        gateway = self.gateway
+        chat = parse(body, settings.MEDIA_HOSTS)
+        exchange = self._exchange = await admit(gateway, self._principal, chat, self._labels())
+        exchange.task = asyncio.current_task()
+        self.request_id = exchange.id
+        gateway.pulse.add(exchange)
+        kind = StreamedAnswer if chat.stream else WholeAnswer
+        answer = kind(self, gateway, exchange)
+        try:
+            await answer.run()
+        except BaseException as error:
+            status, told = judge(exchange, error)
+            await gateway.settler.finish(exchange, status, before=answer.hang_up())
+            if told is not None:
+                await answer.fail(told)
+            elif exchange.interruption is None:
+                raise  # the server ends us, not the client
+        else:
+            counts = await gateway.settler.finish(exchange, "ok")
+            await answer.complete(counts)
+
+    def leave(self, work: "asyncio.Task[None]") -> None:
+        if self._exchange is None:
+            work.cancel()
+        else:
+            self._exchange.interrupt(ClientLeft())
+
+    def _labels(self) -> dict[str, str]:
+        """The client's own request id, bounded, as a label of the record."""
+        sent = self.header(b"x-request-id")[:128].decode("ascii", "replace")
+        return {"client_request_id": sent} if sent.isprintable() and sent else {}
+
+
+def judge(exchange: Exchange, error: BaseException) -> tuple[str, ApiError | None]:
+    """The status a failed exchange settles with, and what its client is told (None: nobody is there)."""
+    if isinstance(error, asyncio.CancelledError):
+        error = exchange.interruption or error
+    match error:
+        case ClientLeft() | asyncio.CancelledError():
+            return "cancelled", None
+        case Incomplete():
+            return "incomplete", from_upstream(error)
+        case UpstreamError():
+            return "error", from_upstream(error)
+        case ApiError():
+            return "error", error
+        case _:
+            log.error("request %s failed", exchange.id, exc_info=error)
+            return "error", ApiError("internal_error", "Headrace failed on this request.")

@@ -1,0 +1,129 @@
+"""From a request's bytes to a checked chat: every field known, typed and bounded, or a 400 that names it."""
+
+from typing import Any
+
+import msgspec
+
+from headrace.api.errors import ApiError
+from headrace.api.fields import CHAT, Field
+from headrace.api.messages import BadMedia, Content, Messages, check
+
+_shallow = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_messages = msgspec.json.Decoder(Messages)
+_decoders = {name: msgspec.json.Decoder(field.type) for name, field in CHAT.items()}
+
+
+class ChatRequest(msgspec.Struct):
+    """A checked chat. `passed` are the client's own bytes of each field the engine acts on.
+
+    max_tokens: None where the client left it out. size: bytes of tools and schemas, which are prompt too.
+    """
+
+    model: str
+    content: Content
+    stream: bool
+    include_usage: bool
+    max_tokens: int | None
+    n: int
+    passed: dict[str, msgspec.Raw]
+    unknown: list[str]
+    labels: dict[str, str]
+    schema_bytes: int
+
+    def upstream_fields(self) -> dict[str, Any]:
+        return {"messages": self.content.messages, **self.passed}
+
+
+def parse(body: bytes, media_hosts: list[str]) -> ChatRequest:
+    """Check a chat request's body. Raises ApiError; unknown fields are listed, for the route to decide on."""
+    try:
+        raw = _shallow.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise ApiError("invalid_request", f"The body is not a JSON object: {_told(error)}") from None
+    values: dict[str, Any] = {}
+    passed: dict[str, msgspec.Raw] = {}
+    unknown: list[str] = []
+    for name, value in raw.items():
+        field = CHAT.get(name)
+        if field is None:
+            unknown.append(name)
+        elif bytes(value) != b"null":
+            checked = _check(name, value)
+            if field.kind == "drop":
+                _only_neutral(name, field, checked)
+            elif field.kind == "ours":
+                values[name] = checked
+            else:
+                passed[name] = value
+    for name in ("model", "messages"):
+        if name not in values:
+            raise ApiError("invalid_request", f"Missing required parameter: '{name}'.", param=name)
+    content = _content(raw["messages"], media_hosts)
+    options = values.get("stream_options")
+    stream = values.get("stream", False)
+    if options is not None and not stream:
+        raise ApiError(
+            "invalid_request", "'stream_options' is only allowed when 'stream' is true.", param="stream_options"
+        )
+    return ChatRequest(
+        model=values["model"],
+        content=content,
+        stream=stream,
+        include_usage=bool(options and options.include_usage),
+        max_tokens=_max_tokens(values),
+        n=values.get("n", 1),
+        passed=passed,
+        unknown=unknown,
+        labels=_labels(values),
+        schema_bytes=sum(len(bytes(passed[name])) for name in ("tools", "response_format") if name in passed),
+    )
+
+
+def _check(name: str, value: msgspec.Raw) -> Any:
+    if name == "messages":
+        return value  # checked by its own decoder, once the rest is sound
+    try:
+        return _decoders[name].decode(value)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ApiError("invalid_request", f"Invalid value for '{name}': {_told(error)}", param=name) from None
+
+
+def _only_neutral(name: str, field: Field, value: Any) -> None:
+    if field.neutral is not None and value not in field.neutral:
+        raise ApiError(
+            "unsupported_parameter", f"'{name}' is not supported with other than {field.neutral[0]!r}.", param=name
+        )
+
+
+def _content(value: msgspec.Raw, media_hosts: list[str]) -> Content:
+    try:
+        return check(_messages.decode(value), media_hosts)
+    except (msgspec.DecodeError, RecursionError) as error:
+        code = "unsupported_parameter" if "unknown field" in str(error) else "invalid_request"
+        raise ApiError(code, f"Invalid 'messages': {_told(error)}", param="messages") from None
+    except BadMedia as error:
+        raise ApiError("invalid_request", str(error), param="messages") from None
+
+
+def _max_tokens(values: dict[str, Any]) -> int | None:
+    both = [values[name] for name in ("max_completion_tokens", "max_tokens") if name in values]
+    if len(set(both)) > 1:
+        raise ApiError(
+            "invalid_request", "'max_tokens' and 'max_completion_tokens' differ: set one of them.", param="max_tokens"
+        )
+    return both[0] if both else None
+
+
+def _labels(values: dict[str, Any]) -> dict[str, str]:
+    """The client's `user` and `metadata`, bounded: at most 16 pairs."""
+    metadata = values.get("metadata") or {}
+    if len(metadata) > 16:
+        raise ApiError("invalid_request", "'metadata' has more than 16 keys.", param="metadata")
+    labels = {f"metadata.{key}": value for key, value in metadata.items()}
+    if "user" in values:
+        labels["user"] = values["user"]
+    return labels
+
+
+def _told(error: Exception) -> str:
+    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)

@@ -1,0 +1,99 @@
+"""The one error table: every refusal and failure of the API, its status, and OpenAI's envelope.
+
+ApiError(code)          one class; the code says which row of the table it is
+  invalid_api_key 401 · budget_exhausted 402 · model_not_found, not_found 404 · method_not_allowed 405
+  invalid_request, unsupported_parameter, request_too_large, context_length_exceeded, no_price 400
+  request_timeout 408 · body_too_large 413 · rate_limit_exceeded, budget_held 429
+  internal_error 500 · upstream_error 502 · no_capacity, redis_unavailable, budget_rebuilding, starting 503
+  upstream_timeout 504 · upstream_disconnected, lease_lost: in a stream only
+"""
+
+import msgspec
+
+from engines import errors as engine
+
+# code -> (HTTP status, OpenAI's error type)
+TABLE: dict[str, tuple[int, str]] = {
+    "invalid_request": (400, "invalid_request_error"),
+    "unsupported_parameter": (400, "invalid_request_error"),
+    "request_too_large": (400, "invalid_request_error"),
+    "context_length_exceeded": (400, "invalid_request_error"),
+    "no_price": (400, "invalid_request_error"),
+    "invalid_api_key": (401, "authentication_error"),
+    "budget_exhausted": (402, "insufficient_quota"),
+    "model_not_found": (404, "invalid_request_error"),
+    "not_found": (404, "invalid_request_error"),
+    "method_not_allowed": (405, "invalid_request_error"),
+    "request_timeout": (408, "invalid_request_error"),
+    "body_too_large": (413, "invalid_request_error"),
+    "rate_limit_exceeded": (429, "rate_limit_error"),
+    "budget_held": (429, "rate_limit_error"),
+    "internal_error": (500, "server_error"),
+    "upstream_error": (502, "server_error"),
+    "upstream_disconnected": (502, "server_error"),
+    "lease_lost": (503, "server_error"),
+    "no_capacity": (503, "server_error"),
+    "redis_unavailable": (503, "server_error"),
+    "budget_rebuilding": (503, "server_error"),
+    "starting": (503, "server_error"),
+    "upstream_timeout": (504, "server_error"),
+}
+
+
+class _Body(msgspec.Struct):
+    message: str
+    type: str
+    param: str | None
+    code: str
+
+
+class _Envelope(msgspec.Struct):
+    error: _Body
+
+
+class ApiError(Exception):
+    """A row of the table with its message. `retry_after`: seconds until the same request may succeed."""
+
+    def __init__(self, code: str, message: str, *, param: str | None = None, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.code, self.message, self.param, self.retry_after = code, message, param, retry_after
+        self.status, self.type = TABLE[code]
+
+    def as_json(self) -> bytes:
+        """OpenAI's error envelope: the body of an answer, or the data of an event inside a stream."""
+        return msgspec.json.encode(_Envelope(_Body(self.message, self.type, self.param, self.code)))
+
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """`retry-after` in whole seconds, rounded up so that waiting that long is enough; and in milliseconds."""
+        if self.retry_after is None:
+            return []
+        milliseconds = max(1, int(self.retry_after * 1000))
+        seconds = -(-milliseconds // 1000)
+        return [(b"retry-after", b"%d" % seconds), (b"retry-after-ms", b"%d" % milliseconds)]
+
+
+def from_upstream(error: engine.UpstreamError) -> ApiError:
+    """What the client is told of an upstream's failure. Nothing of the upstream's own text passes."""
+    match error:
+        case engine.Rejected(kind="context_length"):
+            return ApiError(
+                "context_length_exceeded",
+                "The prompt and max_tokens exceed the model's context window.",
+                param="messages",
+            )
+        case engine.Rejected():
+            return ApiError("invalid_request", "The model's engine cannot process this request.")
+        case engine.Busy():
+            return ApiError(
+                "no_capacity", "All replicas of this model are busy.", retry_after=min(error.retry_after or 1.0, 60.0)
+            )
+        case engine.TimedOut():
+            return ApiError("upstream_timeout", f"The model's engine took too long ({error.which.replace('_', ' ')}).")
+        case engine.Disconnected():
+            return ApiError("upstream_disconnected", "The model's engine broke off the answer.")
+        case engine.Unreachable():
+            return ApiError("upstream_error", "The model's engine cannot be reached.")
+        case engine.BadAnswer():
+            return ApiError("upstream_error", "The model's engine gave no valid answer.")
+        case _:
+            return ApiError("upstream_error", "The model's engine failed.")

@@ -1,0 +1,149 @@
+"""One admitted request, from its hold to its settlement: what it is, how far it is, and who may interrupt it."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from uuid import UUID
+
+import msgspec
+
+from billing.usage import Progress, UsageEvent, iso
+from engines.protocols import Attempt
+from headrace.api.chat_request import ChatRequest
+from headrace.api.usage_meter import Counts, UsageMeter
+from routing.catalog import Replica, Route, Target
+from tenants.keyring import Principal
+from tenants.meters.holds import Level, Taken
+
+_encode = msgspec.json.encode
+
+
+class ClientLeft(Exception):
+    """Nobody reads the answer any more."""
+
+
+class Exchange:
+    """The state of one request. Only its own task changes it; others call `interrupt`.
+
+    Times named `..._at` are `time.monotonic()` seconds. `last_event_at` is when the upstream last made progress,
+    `sending_since` when a write to the client began that is not done.
+    """
+
+    def __init__(
+        self,
+        *,
+        request_id: UUID,
+        chat: ChatRequest,
+        principal: Principal,
+        route: Route,
+        target: Target,
+        replica: Replica,
+        taken: Taken,
+        event: UsageEvent,
+        prompt_estimate: int,
+        max_tokens: int,
+    ) -> None:
+        self.id = str(request_id)
+        self.chat, self.principal, self.route, self.target, self.replica = chat, principal, route, target, replica
+        self.taken, self.event = taken, event
+        self.prompt_estimate, self.max_tokens = prompt_estimate, max_tokens
+        self.levels: list[Level] = []
+        self.meter = UsageMeter()
+        self.counted: int | None = None  # the delivered text by the engine's tokenizer
+        self.attempt: Attempt | None = None
+        self.is_blind = False  # whether a whole answer was given up without hearing what it took
+        self.opened = False
+        self.announced = False  # whether Redis knows that the upstream was opened
+        self.admitted_at = self.last_event_at = time.monotonic()
+        self.attempt_at: float | None = None
+        self.first_byte_at: float | None = None
+        self.last_byte_at: float | None = None
+        self.sending_since: float | None = None
+        self.finish_reason: str | None = None
+        self.entered = False  # whether its replica counts it as running
+        self.on_silence: Callable[[float], None] | None = None  # told the time each beat, while all deadlines hold
+        self.task: asyncio.Task[None] | None = None
+        self.interruption: Exception | None = None
+
+    # --- how far it is ------------------------------------------------------------------------------------------------
+    @property
+    def has_first_byte(self) -> bool:
+        return self.first_byte_at is not None
+
+    @property
+    def most_output(self) -> int:
+        return self.chat.n * self.max_tokens
+
+    @property
+    def ttft_ms(self) -> float | None:
+        return None if self.first_byte_at is None else round((self.first_byte_at - self.admitted_at) * 1000, 2)
+
+    def tpot_ms(self, output_tokens: int) -> float | None:
+        """Milliseconds per output token after the first; None for an answer of one token, or one that came whole."""
+        if self.first_byte_at is None or self.last_byte_at is None or output_tokens < 2 or not self.chat.stream:
+            return None
+        return round((self.last_byte_at - self.first_byte_at) * 1000 / (output_tokens - 1), 3)
+
+    def counts(self, bytes_per_token: float) -> Counts:
+        """What would be billed if it ended now."""
+        protocol = self.replica.upstream.protocol
+        if self.is_blind:
+            # The answer was given up unseen: an engine stopped with its connection, a provider went on to the end.
+            return Counts(self.prompt_estimate, 0, self.most_output if protocol.bills_on else 0, 0, "estimated")
+        if not self.has_first_byte:
+            return Counts()
+        return self.meter.counts(
+            prompt_estimate=self.prompt_estimate,
+            most_output=self.most_output,
+            counted=self.counted,
+            bytes_per_token=0 if protocol.token_per_event else bytes_per_token,
+        )
+
+    def progress(self, bytes_per_token: float) -> bytes:
+        """For the hold: what a reaper would settle with. Empty while the upstream was not opened."""
+        if not self.opened:
+            return b""
+        counts = self.counts(bytes_per_token)
+        return _encode(
+            Progress(
+                input_tokens=counts.input_tokens,
+                cached_input_tokens=counts.cached_input_tokens,
+                output_tokens=counts.output_tokens,
+                reasoning_tokens=counts.reasoning_tokens,
+                usage_source=counts.source,
+                ttft_ms=self.ttft_ms,
+                upstream_id=self.attempt.rid if self.attempt else None,
+                replica=self.replica.name,
+            )
+        )
+
+    def record(self, status: str, counts: Counts) -> UsageEvent:
+        """The usage event of this request ended now, as `status`."""
+        return msgspec.structs.replace(
+            self.event,
+            status=status,
+            replica=self.replica.name,
+            finish_reason=self.finish_reason,
+            input_tokens=counts.input_tokens,
+            cached_input_tokens=counts.cached_input_tokens,
+            output_tokens=counts.output_tokens,
+            reasoning_tokens=counts.reasoning_tokens,
+            usage_source=counts.source,
+            finished_at=iso(time.time() * 1000),
+            ttft_ms=self.ttft_ms,
+            tpot_ms=self.tpot_ms(counts.output_tokens),
+            upstream_id=self.attempt.rid if self.attempt else None,
+        )
+
+    def start_attempt(self) -> None:
+        """The upstream is about to be asked: from here on it may be working for us."""
+        self.opened = True
+        self.attempt_at = self.last_event_at = time.monotonic()
+
+    # --- interrupting it ----------------------------------------------------------------------------------------------
+    def interrupt(self, reason: Exception) -> None:
+        """End it for `reason`: its task is cancelled and learns the reason. The first reason stands."""
+        if self.interruption is None:
+            self.interruption = reason
+            if self.task is not None:
+                self.task.cancel()

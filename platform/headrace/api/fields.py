@@ -1,0 +1,97 @@
+"""The fields of a chat request: an allow-list. What stands here is checked; what does not is refused.
+
+Each field is `passed` to the engine, `ours` (Headrace acts on it and sends its own), or `dropped` (it cannot change the
+answer). `neutral` values of a dropped field are the only ones allowed where others would change the answer.
+Fields an engine could be abused with (rid, cache_salt, priority, lora_path, input_ids, ...) are not here: refused.
+"""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+Number = Annotated[float, Meta(ge=-2.0, le=2.0)]
+Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+Tokens = Annotated[int, Meta(ge=1)]
+Label = Annotated[str, Meta(max_length=512)]
+Stop = Annotated[str, Meta(max_length=1024)]
+
+
+class StreamOptions(msgspec.Struct):
+    """`include_usage` is the client's; what else clients send there (continuous_usage_stats) is dropped."""
+
+    include_usage: bool | None = None
+
+
+class _Typed(msgspec.Struct):
+    type: str
+
+
+class _Function(msgspec.Struct):
+    name: Annotated[str, Meta(min_length=1, max_length=256)]
+
+
+class _Tool(msgspec.Struct):
+    type: Literal["function"]
+    function: _Function
+
+
+class _TemplateArguments(msgspec.Struct, forbid_unknown_fields=True):
+    """Switches of chat templates. Others could replace the template itself."""
+
+    enable_thinking: bool | None = None
+    thinking: bool | None = None
+    reasoning_effort: str | None = None
+
+
+class Field(msgspec.Struct, frozen=True):
+    """How one field is treated. kind: pass | ours | drop. neutral: the values a dropped field may have (None = any)."""
+
+    type: Any
+    kind: str = "pass"
+    extension: bool = False
+    neutral: tuple[Any, ...] | None = None
+
+
+CHAT: dict[str, Field] = {
+    # Headrace acts on these.
+    "model": Field(Annotated[str, Meta(min_length=1, max_length=200)], "ours"),
+    "messages": Field(Any, "ours"),
+    "stream": Field(bool, "ours"),
+    "stream_options": Field(StreamOptions, "ours"),
+    "max_tokens": Field(Tokens, "ours"),
+    "max_completion_tokens": Field(Tokens, "ours"),
+    "n": Field(Annotated[int, Meta(ge=1, le=128)], "ours"),
+    "user": Field(Label, "ours"),
+    "metadata": Field(dict[Annotated[str, Meta(max_length=64)], Label], "ours"),
+    # The engine acts on these.
+    "temperature": Field(Annotated[float, Meta(ge=0.0, le=2.0)]),
+    "top_p": Field(Share),
+    "frequency_penalty": Field(Number),
+    "presence_penalty": Field(Number),
+    "stop": Field(Stop | Annotated[list[Stop], Meta(max_length=16)]),
+    "seed": Field(int),
+    "logit_bias": Field(dict[str, Annotated[float, Meta(ge=-100, le=100)]]),
+    "logprobs": Field(bool),
+    "top_logprobs": Field(Annotated[int, Meta(ge=0, le=20)]),
+    "response_format": Field(_Typed),
+    "tools": Field(Annotated[list[_Tool], Meta(max_length=128)]),
+    "tool_choice": Field(Literal["none", "auto", "required"] | _Tool),
+    "parallel_tool_calls": Field(bool),
+    "reasoning_effort": Field(Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
+    # Harmless sampling extensions of open-weight engines.
+    "top_k": Field(Annotated[int, Meta(ge=-1)], extension=True),
+    "min_p": Field(Share, extension=True),
+    "repetition_penalty": Field(Annotated[float, Meta(gt=0.0, le=2.0)], extension=True),
+    "chat_template_kwargs": Field(_TemplateArguments, extension=True),
+    # OpenAI knows these; they cannot change what the model answers.
+    "store": Field(bool, "drop"),
+    "service_tier": Field(str, "drop"),
+    "safety_identifier": Field(str, "drop"),
+    "prompt_cache_key": Field(str, "drop"),
+    "prompt_cache_retention": Field(str, "drop"),
+    "prediction": Field(Any, "drop"),
+    # These could: only the value that changes nothing is taken.
+    "modalities": Field(list[str], "drop", neutral=(["text"],)),
+    "verbosity": Field(str, "drop", neutral=("medium",)),
+}

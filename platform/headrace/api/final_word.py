@@ -1,0 +1,37 @@
+"""What a request's own process says of it in the end, and saying it: at once, or later from a spool."""
+
+import msgspec
+import redis.asyncio
+
+from billing.settlement import correction
+from billing.usage import UsageEvent
+from tenants.meters import holds
+from tenants.meters.meter import INPUT_TOKENS, OUTPUT_TOKENS
+
+_encode = msgspec.json.encode
+
+
+class FinalWord(msgspec.Struct):
+    """used: by measure, what the meters keep. taken: the hold's meters, as JSON. event: the usage record."""
+
+    request_id: str
+    used: dict[str, int]
+    taken: str
+    event: UsageEvent
+
+
+async def deliver(client: "redis.asyncio.Redis", word: FinalWord) -> None:
+    """Settle by `word`; if a reaper was first, append the difference. May be repeated. Raises redis.RedisError."""
+    answer = await holds.settle(client, request_id=word.request_id, used=word.used, event=_encode(word.event))
+    if not answer.startswith("reaped:"):
+        return
+    late = correction(word.event, answer)
+    more = {INPUT_TOKENS: late.input_tokens, OUTPUT_TOKENS: late.output_tokens} if late else {}
+    await holds.correct(
+        client,
+        request_id=word.request_id,
+        tombstone=answer,
+        event=_encode(late) if late else b"",
+        taken=word.taken.encode(),
+        more=more,
+    )

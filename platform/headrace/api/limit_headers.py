@@ -1,0 +1,36 @@
+"""The headers of an admitted answer: where it went, and what is left of the caller's limits (the tightest scope)."""
+
+from headrace.api.exchange import Exchange
+from tenants.meters.holds import Level
+from tenants.meters.meter import INPUT_TOKENS, OUTPUT_TOKENS, REQUESTS
+
+Headers = list[tuple[bytes, bytes]]
+
+_NAMES = {
+    b"requests": {REQUESTS},
+    b"tokens": {INPUT_TOKENS, OUTPUT_TOKENS},
+    b"input-tokens": {INPUT_TOKENS},
+    b"output-tokens": {OUTPUT_TOKENS},
+}
+
+
+def answer_headers(exchange: Exchange) -> Headers:
+    """x-headrace-* and x-ratelimit-*; a limit that no scope has gets no header."""
+    headers: Headers = [
+        (b"x-headrace-target", exchange.target.name.encode()),
+        (b"x-headrace-fallback", b"%d" % exchange.event.fallback),
+        (b"x-headrace-queue-ms", b"%d" % exchange.event.queue_ms),
+    ]
+    for name, measures in _NAMES.items():
+        levels = [level for level in exchange.levels if level.meter.measure in measures]
+        if levels:
+            headers += _limit(name, min(levels, key=lambda level: level.free))
+    return headers
+
+
+def _limit(name: bytes, level: Level) -> Headers:
+    return [
+        (b"x-ratelimit-limit-" + name, b"%d" % level.meter.limit),
+        (b"x-ratelimit-remaining-" + name, b"%d" % level.free),
+        (b"x-ratelimit-reset-" + name, b"%.3fs" % (level.reset_ms / 1000)),
+    ]

@@ -1,0 +1,146 @@
+"""The messages of a chat: their shape, and which media an engine may be made to open.
+
+Engines open `file://`, plain paths and any address found in an image part, so a part is rebuilt from checked fields:
+media come as `data:` addresses or from hosts an operator listed (HEADRACE_MEDIA_HOSTS).
+"""
+
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+Name = Annotated[str, Meta(max_length=256)]
+
+
+class TextPart(msgspec.Struct, tag="text", forbid_unknown_fields=True):
+    text: str
+
+
+class RefusalPart(msgspec.Struct, tag="refusal", forbid_unknown_fields=True):
+    refusal: str
+
+
+class Media(msgspec.Struct, forbid_unknown_fields=True):
+    url: str
+    detail: Literal["auto", "low", "high", "original"] | UnsetType | None = UNSET
+
+
+class ImagePart(msgspec.Struct, tag="image_url", forbid_unknown_fields=True):
+    image_url: Media
+
+
+class VideoPart(msgspec.Struct, tag="video_url", forbid_unknown_fields=True):
+    video_url: Media
+
+
+class Audio(msgspec.Struct, forbid_unknown_fields=True):
+    data: str
+    format: Literal["wav", "mp3", "flac", "ogg", "m4a", "webm"]
+
+
+class AudioPart(msgspec.Struct, tag="input_audio", forbid_unknown_fields=True):
+    input_audio: Audio
+
+
+Part = TextPart | ImagePart | VideoPart | AudioPart | RefusalPart
+
+
+class FunctionCall(msgspec.Struct):
+    name: Name
+    arguments: str = ""
+
+
+class ToolCall(msgspec.Struct):
+    function: FunctionCall
+    id: str = ""
+    type: Literal["function"] = "function"
+    index: int | UnsetType = UNSET
+
+
+class Message(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """One message. What OpenAI's SDKs echo of an earlier answer (annotations, audio, refusal) is taken and dropped."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: str | list[Part] | None = None
+    name: Name | None = None
+    tool_calls: list[ToolCall] | None = None
+    tool_call_id: Name | None = None
+    reasoning_content: str | None = None
+    refusal: str | None = None
+    annotations: Any = None
+    audio: Any = None
+    function_call: None = None
+
+
+Messages = Annotated[list[Message], Meta(min_length=1, max_length=20_000)]
+
+# What one media part is taken to cost in tokens, when limits are checked ahead: engines tile images (OpenAI's own
+# tables: 85 for low detail, about 1,100 for a 1024x1024 image in high); the record has what the engine counted.
+_IMAGE_TOKENS = {"low": 85}
+_IMAGE_DEFAULT = 1105
+_VIDEO_TOKENS = 8000
+_AUDIO_BYTES_PER_TOKEN = 4000
+_MESSAGE_TOKENS = 4
+
+
+class BadMedia(ValueError):
+    """A media address the engine must not open; the message says why."""
+
+
+class Content(msgspec.Struct):
+    """The messages as they go to the engine, and their size: bytes of text, and tokens that are not text."""
+
+    messages: list[Message]
+    text_bytes: int
+    other_tokens: int
+    modalities: frozenset[str]
+
+
+def check(messages: list[Message], media_hosts: list[str]) -> Content:
+    """Check every part, drop what only echoes, and measure. Raises BadMedia with the part's place."""
+    text_bytes, other = 0, 3
+    kinds = {"text"}
+    for position, message in enumerate(messages):
+        message.annotations = message.audio = None
+        other += _MESSAGE_TOKENS
+        for text in (message.reasoning_content, message.refusal, message.name):
+            text_bytes += len(text) if text else 0
+        for call in message.tool_calls or ():
+            text_bytes += len(call.function.arguments.encode()) + len(call.function.name)
+        if isinstance(message.content, str):
+            # UTF-8 length without encoding where the string is ASCII, as most are.
+            text_bytes += len(message.content) if message.content.isascii() else len(message.content.encode())
+            continue
+        for place, part in enumerate(message.content or ()):
+            match part:
+                case TextPart():
+                    text_bytes += len(part.text.encode())
+                case RefusalPart():
+                    text_bytes += len(part.refusal.encode())
+                case ImagePart():
+                    _allowed(part.image_url.url, "image", media_hosts, f"messages[{position}].content[{place}]")
+                    other += _IMAGE_TOKENS.get(str(part.image_url.detail), _IMAGE_DEFAULT)
+                    kinds.add("image")
+                case VideoPart():
+                    _allowed(part.video_url.url, "video", media_hosts, f"messages[{position}].content[{place}]")
+                    other += _VIDEO_TOKENS
+                    kinds.add("video")
+                case AudioPart():
+                    other += 1 + len(part.input_audio.data) // _AUDIO_BYTES_PER_TOKEN
+                    kinds.add("audio")
+    return Content(messages, text_bytes, other, frozenset(kinds))
+
+
+def _allowed(url: str, kind: str, hosts: list[str], place: str) -> None:
+    if url.startswith(f"data:{kind}/") and ";base64," in url[:128]:
+        return
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError:
+        raise BadMedia(f"{place}: not an address") from None
+    if parts.scheme not in {"http", "https"} or not host or parts.username is not None:
+        raise BadMedia(f"{place}: only data:{kind}/...;base64 and https addresses of listed hosts may be sent")
+    if host not in hosts:
+        raise BadMedia(f"{place}: the host of this address is not listed by the operator")

@@ -1,0 +1,56 @@
+"""Metrics of the data plane, named `headrace_*`, in Prometheus's text format: all processes of a home in one answer.
+
+Each process keeps its values in files under HOME/metrics (prometheus_client's multi-process mode; settings.py sets the
+directory), so any of them can answer for all.
+"""
+
+import os
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from billing.usage import UsageEvent
+
+Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]).mkdir(parents=True, exist_ok=True)
+
+_REQUEST = ("tenant", "model", "target", "status")
+_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+REQUESTS = Counter("headrace_requests", "Requests settled.", _REQUEST)
+TOKENS = Counter(
+    "headrace_tokens", "Tokens billed; class is uncached, cached or output.", ("tenant", "model", "target", "class")
+)
+ESTIMATED = Counter("headrace_usage_estimated", "Records whose usage is not the upstream's.", ("model", "target"))
+TTFT = Histogram("headrace_ttft_seconds", "From admission to the first byte.", ("model", "target"), buckets=_SECONDS)
+TPOT = Histogram(
+    "headrace_tpot_seconds",
+    "Time per output token after the first.",
+    ("model", "target"),
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.25, 1.0),
+)
+REFUSED = Counter("headrace_refused", "Requests refused before admission, by error code.", ("code",))
+ABORTS = Counter("headrace_upstream_aborts", "Attempts given up, and whether the engine took the word.", ("outcome",))
+
+
+def observe(event: UsageEvent) -> None:
+    """Count one settled request."""
+    REQUESTS.labels(event.tenant, event.model, event.target, event.status).inc()
+    where = (event.tenant, event.model, event.target)
+    if event.input_tokens or event.output_tokens:
+        TOKENS.labels(*where, "uncached").inc(event.input_tokens - event.cached_input_tokens)
+        TOKENS.labels(*where, "cached").inc(event.cached_input_tokens)
+        TOKENS.labels(*where, "output").inc(event.output_tokens)
+    if event.usage_source != "reported":
+        ESTIMATED.labels(event.model, event.target).inc()
+    if event.ttft_ms is not None:
+        TTFT.labels(event.model, event.target).observe(event.ttft_ms / 1000)
+    if event.tpot_ms is not None:
+        TPOT.labels(event.model, event.target).observe(event.tpot_ms / 1000)
+
+
+def render() -> bytes:
+    """The values of all processes, as Prometheus reads them."""
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    return generate_latest(registry)

@@ -1,0 +1,111 @@
+"""The heartbeat of a process's running requests: deadlines, the client's patience, and the leases of their holds.
+
+One pass over all requests four times a second costs less than a timer for each event of each of them; deadlines hold
+to a quarter of a second.
+"""
+
+import asyncio
+import logging
+import time
+
+import redis
+import redis.asyncio
+from django.conf import settings
+
+from engines.errors import TimedOut
+from headrace.api.errors import ApiError
+from headrace.api.estimate import Estimator
+from headrace.api.exchange import ClientLeft, Exchange
+from tenants.meters import holds
+
+log = logging.getLogger("headrace.pulse")
+
+BEAT_SECONDS = 0.25
+_BATCH = 500
+_STEP = 0.02
+
+
+class Pulse:
+    """The running requests of this process."""
+
+    def __init__(self, client: "redis.asyncio.Redis", estimator: Estimator, *, lease_seconds: float) -> None:
+        self._redis = client
+        self._estimator = estimator
+        self._lease = lease_seconds
+        self._running: dict[str, Exchange] = {}
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def add(self, exchange: Exchange) -> None:
+        self._running[exchange.id] = exchange
+
+    def remove(self, exchange: Exchange) -> None:
+        self._running.pop(exchange.id, None)
+
+    async def watch(self) -> None:
+        """Interrupt whatever passed one of its deadlines; for ever."""
+        while True:
+            await asyncio.sleep(BEAT_SECONDS)
+            now = time.monotonic()
+            for exchange in list(self._running.values()):
+                if (reason := overdue(exchange, now)) is not None:
+                    exchange.interrupt(reason)
+                elif (due := exchange.on_silence) is not None:
+                    due(now)
+
+    async def renew_for_ever(self) -> None:
+        """Prolong all leases every third of a lease, and tell of newly opened upstreams within a beat."""
+        last = time.monotonic()
+        while True:
+            await asyncio.sleep(min(BEAT_SECONDS, self._lease / 6))
+            due = time.monotonic() - last >= self._lease / 3
+            chosen = [each for each in self._running.values() if due or (each.opened and not each.announced)]
+            if due:
+                last = time.monotonic()
+            for start in range(0, len(chosen), _BATCH):
+                await self._renew(chosen[start : start + _BATCH])
+
+    async def _renew(self, exchanges: list[Exchange]) -> None:
+        ratio = self._estimator.bytes_per_token
+        progress = {each.id: each.progress(ratio(each.chat.model)) for each in exchanges}
+        try:
+            states = await holds.renew(self._redis, lease_ms=int(self._lease * 1000), progress=progress)
+        except redis.RedisError as error:
+            log.warning("leases were not renewed: %s", type(error).__name__)
+            return
+        for exchange in exchanges:
+            exchange.announced = exchange.announced or progress[exchange.id] != b""
+            # "lost": Redis lost the hold; the stream goes on and its settlement appends the whole event.
+            if states[exchange.id] in {"reaped", "ended"} and exchange.id in self._running:
+                exchange.interrupt(ApiError("lease_lost", "The gateway lost its hold on this request."))
+
+    async def drained(self, patience: float) -> None:
+        """Wait until nothing runs, `patience` seconds at most; then interrupt what does, and wait for its end."""
+        if not await self._empty(patience):
+            for exchange in list(self._running.values()):
+                exchange.interrupt(ApiError("no_capacity", "The gateway is stopping.", retry_after=1))
+            await self._empty(5.0)
+
+    async def _empty(self, seconds: float) -> bool:
+        for _ in range(max(1, round(seconds / _STEP))):
+            if not self._running:
+                return True
+            await asyncio.sleep(_STEP)
+        return not self._running
+
+
+def overdue(exchange: Exchange, now: float) -> Exception | None:
+    """Why `exchange` must end now; None while all its deadlines hold."""
+    route = exchange.route
+    if exchange.sending_since is not None:
+        # While the client takes nothing, the upstream is not to blame for its silence.
+        stalled = now - exchange.sending_since > settings.CLIENT_STALL_SECONDS
+        return ClientLeft("stalled") if stalled else None
+    if now - exchange.admitted_at > route.total_timeout:
+        return TimedOut("total")
+    if not exchange.chat.stream or exchange.attempt_at is None:
+        return None
+    if not exchange.has_first_byte:
+        return TimedOut("first_byte") if now - exchange.attempt_at > route.first_byte_timeout else None
+    return TimedOut("between_events") if now - exchange.last_event_at > route.between_events_timeout else None

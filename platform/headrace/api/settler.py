@@ -1,0 +1,110 @@
+"""Every way a request ends leads here, once: count, settle in Redis or in the spool, log, measure."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Coroutine
+from typing import Any
+
+import msgspec
+import redis
+import redis.asyncio
+
+from billing.usage import UsageEvent
+from engines.client import Client
+from headrace.api import metrics
+from headrace.api.estimate import Estimator
+from headrace.api.exchange import Exchange
+from headrace.api.final_word import FinalWord, deliver
+from headrace.api.pulse import Pulse
+from headrace.api.spool import Spool
+from headrace.api.usage_meter import Counts
+from routing.selection import InFlight
+from tenants.meters.meter import INPUT_TOKENS, OUTPUT_TOKENS
+
+log = logging.getLogger("headrace.settler")
+requests_log = logging.getLogger("headrace.requests")
+
+_encode = msgspec.json.encode
+
+
+class Settler:
+    """Ends exchanges. Each ends in a task of its own, which no cancellation of the request reaches."""
+
+    def __init__(
+        self,
+        *,
+        client: Client,
+        estimator: Estimator,
+        in_flight: InFlight,
+        pulse: Pulse,
+        redis: "redis.asyncio.Redis",
+        spool: Spool,
+    ) -> None:
+        self._client, self._estimator, self._in_flight, self._pulse = client, estimator, in_flight, pulse
+        self._redis, self._spool = redis, spool
+        self._endings: dict[str, asyncio.Task[Counts]] = {}
+
+    async def finish(
+        self, exchange: Exchange, status: str, *, before: Coroutine[Any, Any, None] | None = None
+    ) -> Counts:
+        """End `exchange` as `status`, after `before` (hanging up); what is billed. Only the first call decides."""
+        ending = self._endings.get(exchange.id)
+        if ending is None:
+            ending = asyncio.create_task(self._finish(exchange, status, before))
+            self._endings[exchange.id] = ending
+            ending.add_done_callback(lambda _: self._endings.pop(exchange.id, None))
+        elif before is not None:
+            before.close()
+        return await asyncio.shield(ending)
+
+    async def settled(self) -> None:
+        """Wait for all endings under way."""
+        while self._endings:
+            await asyncio.wait(set(self._endings.values()))
+
+    async def _finish(self, exchange: Exchange, status: str, before: Awaitable[None] | None) -> Counts:
+        try:
+            if before is not None:
+                await before
+            await self._count(exchange)
+        except Exception:  # a failed hang-up or count must not keep the money from being settled
+            log.exception("ending a request failed, settling what is known: %s", exchange.id)
+        counts = exchange.counts(self._estimator.bytes_per_token(exchange.chat.model))
+        event = exchange.record(status, counts)
+        word = FinalWord(
+            request_id=exchange.id,
+            used=_used(exchange, status, counts),
+            taken=exchange.taken.as_json().decode(),
+            event=event,
+        )
+        try:
+            await deliver(self._redis, word)
+        except redis.RedisError:
+            await self._spool.append(word)
+        finally:
+            self._pulse.remove(exchange)
+            if exchange.entered:
+                self._in_flight.leave(exchange.replica)
+        self._tell(exchange, event, counts)
+        return counts
+
+    async def _count(self, exchange: Exchange) -> None:
+        """Have the engine's tokenizer count what was delivered, where the upstream counted nothing."""
+        if exchange.has_first_byte and exchange.meter.has_output and not exchange.meter.is_reported:
+            text = "".join(exchange.meter.text)
+            exchange.counted = await self._client.count(exchange.replica.upstream, text)
+
+    def _tell(self, exchange: Exchange, event: UsageEvent, counts: Counts) -> None:
+        if counts.source == "reported" and counts.input_tokens:
+            self._estimator.learn(exchange.chat.model, exchange.chat, counts.input_tokens)
+        metrics.observe(event)
+        requests_log.info("%s", _encode(event).decode())
+
+
+def _used(exchange: Exchange, status: str, counts: Counts) -> dict[str, int]:
+    """What each bucket keeps of what was held; requests and concurrency are as the hold says."""
+    if exchange.has_first_byte or exchange.is_blind:
+        return {INPUT_TOKENS: counts.input_tokens, OUTPUT_TOKENS: counts.output_tokens}
+    if status == "cancelled" and exchange.opened:
+        return {OUTPUT_TOKENS: 0}  # the prompt was prefilled for nothing: no free prefills
+    return {INPUT_TOKENS: 0, OUTPUT_TOKENS: 0}

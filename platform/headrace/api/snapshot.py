@@ -1,0 +1,127 @@
+"""This process's picture of the configuration: loaded once, then kept up by the rows of `config_change`.
+
+Every change of a configuration table writes its row in its own transaction; each process asks for the rows since the
+last every half second, on a connection of its own. So a revoked key is refused everywhere within a second, and while
+Postgres is away the last picture serves on.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+
+from engines import secrets
+from routing import catalog
+from tenants import keyring
+
+log = logging.getLogger("headrace.snapshot")
+
+POLL_SECONDS = 0.5
+_CHANGES = "SELECT id, table_name, ref FROM config_change WHERE id > %s ORDER BY id"
+
+
+class Snapshot:
+    """Keys and routes in memory. `ready` once loaded; `age` is the seconds since Postgres last answered."""
+
+    def __init__(self, database_url: str) -> None:
+        self._url = database_url
+        self._last = 0
+        self._seen = 0.0
+        self.ready = asyncio.Event()
+        self.keys = keyring.Keyring()
+        self.catalog = catalog.Catalog({})
+
+    @property
+    def age(self) -> float:
+        return time.monotonic() - self._seen if self.ready.is_set() else float("inf")
+
+    async def follow(self) -> None:
+        """Load, then follow for ever; reconnect as often as needed."""
+        failures = 0
+        while True:
+            try:
+                await self._connected()
+            except (psycopg.Error, OSError) as error:
+                if failures == 0:  # once an outage, not once a try
+                    log.warning("the database does not answer, serving from memory: %s", str(error).partition("\n")[0])
+                failures += 1
+            except Exception:  # a row this version cannot read must not end the following of all later ones
+                log.exception("the configuration could not be read, serving the last one")
+                failures += 1
+            if self.age < 5:
+                failures = 0
+            await asyncio.sleep(min(2.0, POLL_SECONDS * max(1, failures)))
+
+    async def _connected(self) -> None:
+        connection = await psycopg.AsyncConnection.connect(self._url, autocommit=True, connect_timeout=3)
+        async with connection:
+            await connection.execute("SET ROLE headrace_system")
+            await self._load(connection)
+            log.info("configuration loaded: %d keys, %d models", len(self.keys), len(self.catalog.routes))
+            while True:
+                await asyncio.sleep(POLL_SECONDS)
+                async with asyncio.timeout(10):  # a database that hangs counts as away
+                    await self._apply(connection)
+
+    async def _load(self, connection: psycopg.AsyncConnection) -> None:
+        fresh = keyring.Keyring()
+        async with _one_view(connection):
+            row = await (await connection.execute("SELECT coalesce(max(id), 0) FROM config_change")).fetchone()
+            for table, (select, _) in keyring.SELECTS.items():
+                fresh.load(table, await (await connection.execute(select)).fetchall())
+            routes = await _read_catalog(connection)
+        assert row is not None
+        self._last, self.keys, self.catalog = row[0], fresh, routes
+        self._seen = time.monotonic()
+        self.ready.set()
+
+    async def _apply(self, connection: psycopg.AsyncConnection) -> None:
+        if await (await connection.execute(_CHANGES, [self._last])).fetchone():
+            async with _one_view(connection):
+                await self._apply_since(connection)
+        self._seen = time.monotonic()
+
+    async def _apply_since(self, connection: psycopg.AsyncConnection) -> None:
+        changes = await (await connection.execute(_CHANGES, [self._last])).fetchall()
+        touched: dict[str, set[str]] = {}
+        for _, table, ref in changes:
+            touched.setdefault(table, set()).add(ref)
+        parts = {
+            table: await _read_part(connection, table, touched[table]) for table in keyring.SELECTS if table in touched
+        }
+        if catalog.SELECTS.keys() & touched.keys():
+            self.catalog = await _read_catalog(connection)
+        for table, rows in parts.items():  # all at once: no request sees a key without its project
+            self.keys.load(table, rows, gone=touched[table] - {str(row[0]) for row in rows})
+        self._last = changes[-1][0]
+
+
+@asynccontextmanager
+async def _one_view(connection: psycopg.AsyncConnection) -> AsyncIterator[None]:
+    """A transaction in which all reads see one state of the database."""
+    async with connection.transaction():
+        await connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        yield
+
+
+async def _read_part(connection: psycopg.AsyncConnection, table: str, refs: set[str]) -> list[tuple[Any, ...]]:
+    select, primary_key = keyring.SELECTS[table]
+    return await (await connection.execute(f"{select} WHERE {primary_key}::text = ANY(%s)", [list(refs)])).fetchall()
+
+
+async def _read_catalog(connection: psycopg.AsyncConnection) -> catalog.Catalog:
+    rows = {table: await (await connection.execute(select)).fetchall() for table, select in catalog.SELECTS.items()}
+    return catalog.build(rows, _unseal)
+
+
+def _unseal(sealed: bytes) -> str:
+    """A secret that cannot be opened takes its own pool away (engines refuse an empty key), not the catalog."""
+    try:
+        return secrets.open(sealed)
+    except secrets.Unreadable as error:
+        log.error("%s", error)
+        return ""

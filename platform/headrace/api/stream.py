@@ -1,0 +1,195 @@
+"""A streamed answer: an engine's events become the client's, each as it comes, counted on the way."""
+
+import asyncio
+import time
+
+import msgspec
+
+from engines.client import Answer
+from engines.client import error_event as engine_error
+from engines.errors import BadAnswer, Disconnected, Failed
+from engines.sse import EventTooLarge, Framer
+from headrace.api import chunks
+from headrace.api.attempt import abort, open_upstream
+from headrace.api.errors import ApiError
+from headrace.api.exchange import Exchange
+from headrace.api.gateway import Gateway
+from headrace.api.limit_headers import answer_headers
+from headrace.api.raw import is_empty
+from headrace.api.streaming import StreamingConsumer
+from headrace.api.usage_meter import Counts, as_openai
+
+_EVENT_STREAM = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-store")]
+_KEEP_ALIVE = b": keep-alive\n\n"
+
+
+class Incomplete(Disconnected):
+    """The upstream ended without a finish_reason; none is invented."""
+
+
+class StreamedAnswer:
+    """One streamed answer. `run` relays all but the end; `complete` or `fail` says the end, once settled."""
+
+    def __init__(self, consumer: StreamingConsumer, gateway: Gateway, exchange: Exchange) -> None:
+        self._consumer, self._gateway, self._exchange = consumer, gateway, exchange
+        self._answer: Answer | None = None
+        self._early: asyncio.Task[None] | None = None
+        self._held: list[bytes] = []
+        self._finished: set[int] = set()
+        self._silent_since = time.monotonic()
+        self._patience = gateway.headers_after
+        self._frame = chunks.Frame(
+            exchange.id, int(time.time()), exchange.chat.model, usage=exchange.chat.include_usage
+        )
+        exchange.on_silence = self._on_silence
+
+    async def run(self) -> None:
+        """Relay until the upstream is done. Raises engines.errors.UpstreamError."""
+        self._answer = await open_upstream(self._gateway, self._exchange)
+        if not self._answer.content_type.startswith("text/event-stream"):
+            raise BadAnswer("not an event stream")
+        try:
+            await self._relay(self._answer)
+        except EventTooLarge as error:
+            raise BadAnswer(str(error)) from error
+        except msgspec.DecodeError as error:
+            raise BadAnswer("an event that is not a chat's") from error
+        if not self._exchange.has_first_byte:
+            raise BadAnswer("an empty stream")
+        if len(self._finished) < self._exchange.chat.n:
+            raise Incomplete("no finish_reason")
+
+    async def _relay(self, answer: Answer) -> None:
+        framer = Framer()
+        exchange = self._exchange
+        async for piece in answer.pieces():
+            ended = False
+            for data in framer.feed(piece):
+                ended = self._event(data)
+                if ended:
+                    break
+            await self._flush()
+            if ended:
+                # Its last bytes are still to come; read, they let the connection serve the next request.
+                self._answer = None
+                self._gateway.background(_read_out(answer))
+                return
+        for data in framer.end():
+            if self._event(data):
+                break
+        await self._flush()
+        exchange.last_event_at = time.monotonic()
+
+    def _event(self, data: bytes) -> bool:
+        """Take one event of the upstream's; whether it was the last."""
+        if data == b"[DONE]":
+            return True
+        if not data or data[:1] == b":":
+            return False  # keep-alives that some providers wrap in `data:`
+        chunk = chunks.chunk_decoder.decode(data)
+        if not is_empty(chunk.error) or chunk.object == "error":
+            raise engine_error(data)
+        choices = chunks.choices_decoder.decode(chunk.choices)
+        meter = self._exchange.meter
+        if not is_empty(chunk.usage):
+            if choices:
+                meter.running(choices[0].index, chunk.usage)
+            else:
+                meter.final(chunk.usage)
+        if chunk.timings is not None:
+            meter.timings(choices[0].index if choices else 0, chunk.timings)
+        if choices:
+            self._choices(choices, bytes(chunk.choices))
+        return False
+
+    def _choices(self, choices: list[chunks.Choice], raw: bytes) -> None:
+        exchange = self._exchange
+        now = exchange.last_event_at = time.monotonic()
+        for choice in choices:
+            text = chunks.substance(choice)
+            if choice.finish_reason == "abort":
+                raise Failed("the engine aborted")
+            if text:
+                exchange.meter.delivered(text)
+            if choice.finish_reason is not None:
+                self._finished.add(choice.index)
+                exchange.finish_reason = choice.finish_reason
+            elif not text:
+                continue
+            if exchange.first_byte_at is None:
+                exchange.first_byte_at = now
+            exchange.last_byte_at = now
+        self._held.append(self._frame.event(chunks.passable(raw)))
+
+    async def _flush(self) -> None:
+        """Send what is held; nothing before the first byte, so that a failure until then can have its own status."""
+        if not self._held or not self._exchange.has_first_byte:
+            return
+        body = self._held[0] if len(self._held) == 1 else b"".join(self._held)
+        self._held.clear()
+        await self._begin()
+        await self._write(body)
+
+    async def _begin(self) -> None:
+        if self._early is not None:
+            await self._early
+            self._early = None
+        if not self._consumer.started:
+            await self._consumer.start(200, _EVENT_STREAM + answer_headers(self._exchange))
+
+    async def _write(self, body: bytes, *, more: bool = True) -> None:
+        exchange = self._exchange
+        exchange.sending_since = time.monotonic()
+        await self._consumer.write(body, more=more)
+        exchange.sending_since = None
+        exchange.last_event_at = time.monotonic()
+
+    def _on_silence(self, now: float) -> None:
+        """While nothing comes of a slow prefill, headers and comments keep proxies and clients from hanging up."""
+        if self._exchange.has_first_byte or now - self._silent_since < self._patience:
+            return
+        self._silent_since = now
+        if self._early is None or self._early.done():
+            self._early = asyncio.create_task(self._comment())
+
+    async def _comment(self) -> None:
+        if not self._consumer.started:
+            await self._consumer.start(200, _EVENT_STREAM + answer_headers(self._exchange))
+        await self._consumer.write(_KEEP_ALIVE)
+
+    async def hang_up(self) -> None:
+        """Stop the engine: close the connection, and say so where the engine takes the word. Nothing may be left."""
+        answer, self._answer = self._answer, None
+        if answer is not None:
+            await answer.close()
+        if self._exchange.opened:
+            self._gateway.background(abort(self._gateway, self._exchange))
+
+    async def complete(self, counts: Counts) -> None:
+        """The end of a good answer: the usage if it was asked for, and [DONE]."""
+        self._exchange.on_silence = None
+        usage = self._frame.usage(as_openai(counts)) if self._exchange.chat.include_usage else b""
+        await self._write(usage + chunks.DONE, more=False)
+
+    async def fail(self, error: ApiError) -> None:
+        """The end of a failed answer: its own status while nothing was sent, else an error event and no [DONE]."""
+        self._exchange.on_silence = None
+        if self._early is not None:
+            await self._early
+        if self._exchange.has_first_byte:  # what was counted is delivered, whatever came in the same read
+            await self._flush()
+        if self._consumer.started:
+            await self._consumer.write(chunks.error_event(error.as_json()), more=False)
+        else:
+            await self._consumer.refuse(error)
+
+
+async def _read_out(answer: Answer) -> None:
+    try:
+        async with asyncio.timeout(1.0):
+            async for _ in answer.pieces():
+                continue
+    except (TimeoutError, Disconnected):
+        return  # it kept the connection open, or broke it: closing is all there is to do
+    finally:
+        await answer.close()

@@ -1,0 +1,145 @@
+"""The base of the data plane's consumers: read a bounded body, work, and stop working when the client leaves.
+
+Channels' own HTTP consumer awaits its handler inside the dispatch loop and hears of a disconnect only afterwards. Here
+the work is a task raced against `http.disconnect`, so that a client that left is noticed within milliseconds under any
+ASGI server.
+"""
+
+import asyncio
+import logging
+import time
+from typing import Any, ClassVar
+
+from channels.consumer import AsyncConsumer
+from django.conf import settings
+
+from billing.usage import new_request_id
+from headrace.api import metrics
+from headrace.api.errors import ApiError
+from headrace.api.exchange import ClientLeft
+from headrace.api.gateway import Gateway
+
+log = logging.getLogger("headrace.api")
+
+Headers = list[tuple[bytes, bytes]]
+_JSON = (b"content-type", b"application/json")
+
+
+class StreamingConsumer(AsyncConsumer):  # type: ignore[misc]
+    """One request. Subclasses give `methods` and `handle`; `before_body` may refuse by the headers alone."""
+
+    methods: ClassVar[frozenset[str]] = frozenset({"GET", "HEAD"})
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.gateway = gateway
+        self.request_id = ""
+        self.started = False
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.scope, self.receive, self.base_send = scope, receive, send
+        self.headers = _headers(scope)
+        self.request_id = str(new_request_id(int(time.time() * 1000)))
+        try:
+            await self._serve()
+        except ApiError as error:
+            metrics.REFUSED.labels(error.code).inc()
+            await self.refuse(error)
+        except ClientLeft:
+            return
+        except Exception:  # the outermost boundary: a defect is a 500 with an id to look up, not a dropped connection
+            log.exception("request %s failed", self.request_id)
+            await self.refuse(ApiError("internal_error", "Headrace failed on this request."))
+
+    async def _serve(self) -> None:
+        if self.scope["method"] not in self.methods:
+            raise ApiError("method_not_allowed", f"Use {' or '.join(sorted(self.methods))} here.")
+        await self.before_body()
+        body = await self._body()
+        work = asyncio.create_task(self.handle(body))
+        gone = asyncio.create_task(self._disconnected())
+        try:
+            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+        finally:  # also when the server itself cancels us
+            gone.cancel()
+            if not work.done():
+                self.leave(work)
+        try:
+            await work
+        except asyncio.CancelledError:
+            return
+
+    async def before_body(self) -> None:
+        """Refuse what can be refused before the body is read."""
+
+    def require_ready(self) -> None:
+        """Without the configuration no key is known, which is not the caller's fault. Raises ApiError."""
+        if not self.gateway.snapshot.ready.is_set():
+            raise ApiError("starting", "Headrace is starting.", retry_after=1)
+
+    async def handle(self, body: bytes) -> None:
+        raise ApiError("not_found", "There is nothing here.")
+
+    def leave(self, work: "asyncio.Task[None]") -> None:
+        """The client is gone: end the work."""
+        work.cancel()
+
+    # --- the request --------------------------------------------------------------------------------------------------
+    def header(self, name: bytes) -> bytes:
+        """A header's value; empty when absent. Of one sent twice, the last."""
+        return self.headers.get(name, b"")
+
+    async def _body(self) -> bytes:
+        """The body, within HEADRACE_BODY_LIMIT bytes and HEADRACE_BODY_SECONDS. Raises ApiError, ClientLeft."""
+        declared = self.header(b"content-length")
+        if declared.isdigit() and int(declared) > settings.BODY_LIMIT:
+            raise ApiError("body_too_large", f"The body is larger than {settings.BODY_LIMIT} bytes.")
+        if self.header(b"content-encoding") not in {b"", b"identity"}:
+            raise ApiError("invalid_request", "A compressed body is not accepted.")
+        try:
+            async with asyncio.timeout(settings.BODY_SECONDS):
+                return await self._read()
+        except TimeoutError:
+            raise ApiError("request_timeout", "The body did not arrive in time.") from None
+
+    async def _read(self) -> bytes:
+        pieces: list[bytes] = []
+        size = 0
+        while True:
+            message = await self.receive()
+            if message["type"] == "http.disconnect":
+                raise ClientLeft("before its body had come")
+            piece = message.get("body", b"")
+            size += len(piece)
+            if size > settings.BODY_LIMIT:
+                raise ApiError("body_too_large", f"The body is larger than {settings.BODY_LIMIT} bytes.")
+            pieces.append(piece)
+            if not message.get("more_body"):
+                return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    async def _disconnected(self) -> None:
+        while (await self.receive())["type"] != "http.disconnect":
+            continue
+
+    # --- the answer ---------------------------------------------------------------------------------------------------
+    async def start(self, status: int, headers: Headers) -> None:
+        self.started = True
+        all_headers = [*headers, (b"x-request-id", self.request_id.encode())]
+        await self.base_send({"type": "http.response.start", "status": status, "headers": all_headers})
+
+    async def write(self, body: bytes, *, more: bool = True) -> None:
+        await self.base_send({"type": "http.response.body", "body": body, "more_body": more})
+
+    async def respond(self, status: int, body: bytes, headers: Headers | None = None) -> None:
+        """A whole JSON answer."""
+        length = (b"content-length", b"%d" % len(body))
+        await self.start(status, [_JSON, length, *(headers or [])])
+        await self.write(b"" if self.scope["method"] == "HEAD" else body, more=False)
+
+    async def refuse(self, error: ApiError) -> None:
+        """Answer with `error`; nothing where an answer has begun, which whoever began it ends."""
+        if not self.started:
+            await self.respond(error.status, error.as_json(), error.headers())
+
+
+def _headers(scope: Any) -> dict[bytes, bytes]:
+    return dict(scope["headers"])

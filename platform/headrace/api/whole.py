@@ -1,0 +1,128 @@
+"""An answer that comes whole: read, checked, counted, and given on under our own name."""
+
+import asyncio
+import time
+from typing import Any
+
+import msgspec
+
+from engines.errors import BadAnswer, UpstreamError
+from headrace.api.attempt import abort, open_upstream
+from headrace.api.errors import ApiError
+from headrace.api.exchange import Exchange
+from headrace.api.gateway import Gateway
+from headrace.api.limit_headers import answer_headers
+from headrace.api.raw import NULL, is_empty
+from headrace.api.streaming import StreamingConsumer
+from headrace.api.usage_meter import Counts, as_openai
+
+_LIMIT = 64 * 2**20
+# How long an aborted engine may take to end its answer; it takes about 0.3 s.
+_ABORT_SECONDS = 2.0
+
+
+class _Message(msgspec.Struct):
+    content: Any = None
+    reasoning_content: str | None = None
+    refusal: str | None = None
+    tool_calls: msgspec.Raw = NULL
+
+
+class _Choice(msgspec.Struct):
+    message: _Message
+    finish_reason: str | None = None
+
+
+class _Completion(msgspec.Struct):
+    choices: msgspec.Raw = msgspec.Raw(b"[]")
+    usage: msgspec.Raw = NULL
+
+
+class _Out(msgspec.Struct):
+    id: str
+    created: int
+    model: str
+    choices: msgspec.Raw
+    usage: dict[str, Any]
+    object: str = "chat.completion"
+
+
+_completion = msgspec.json.Decoder(_Completion)
+_choices = msgspec.json.Decoder(list[_Choice] | None)
+
+
+class WholeAnswer:
+    """One answer that is not streamed. `run` reads it; `complete` or `fail` gives it, once settled."""
+
+    def __init__(self, consumer: StreamingConsumer, gateway: Gateway, exchange: Exchange) -> None:
+        self._consumer, self._gateway, self._exchange = consumer, gateway, exchange
+        self._reading: asyncio.Task[bytes] | None = None
+        self._raw_choices = msgspec.Raw(b"[]")
+
+    async def run(self) -> None:
+        """Read the answer to its end. Raises engines.errors.UpstreamError."""
+        # In a task of its own: when the client leaves, the engine is told to end, and the answer it ends with says
+        # how much it took.
+        self._reading = asyncio.create_task(self._read())
+        self._take(await asyncio.shield(self._reading))
+
+    async def _read(self) -> bytes:
+        answer = await open_upstream(self._gateway, self._exchange)
+        async with answer:
+            return await answer.whole(_LIMIT)
+
+    def _take(self, body: bytes) -> None:
+        try:
+            completion = _completion.decode(body)
+            choices = _choices.decode(completion.choices)
+        except msgspec.DecodeError as error:
+            raise BadAnswer("not a chat completion") from error
+        if not choices:
+            raise BadAnswer("no choices")
+        exchange = self._exchange
+        exchange.first_byte_at = exchange.last_byte_at = exchange.last_event_at = time.monotonic()
+        self._raw_choices = completion.choices
+        exchange.finish_reason = choices[-1].finish_reason
+        for choice in choices:
+            if text := _text(choice.message):
+                exchange.meter.delivered(text)
+        if not is_empty(completion.usage):
+            exchange.meter.final(completion.usage)
+
+    async def hang_up(self) -> None:
+        """Stop the engine and hear what it took."""
+        reading, exchange = self._reading, self._exchange
+        if reading is None or exchange.has_first_byte:
+            return
+        if not reading.done() and exchange.opened:
+            # An abort by name does not reach the copies of n > 1: those end with the connection.
+            if exchange.chat.n == 1 and await abort(self._gateway, exchange):
+                await asyncio.wait({reading}, timeout=_ABORT_SECONDS)
+            exchange.is_blind = not reading.done()
+            reading.cancel()
+            await asyncio.wait({reading})
+        if not reading.cancelled() and reading.exception() is None:
+            try:
+                self._take(reading.result())
+            except UpstreamError:
+                exchange.is_blind = True
+
+    async def complete(self, counts: Counts) -> None:
+        exchange = self._exchange
+        out = _Out(
+            id=f"chatcmpl-{exchange.id}",
+            created=int(time.time()),
+            model=exchange.chat.model,
+            choices=self._raw_choices,
+            usage=as_openai(counts),
+        )
+        await self._consumer.respond(200, msgspec.json.encode(out), answer_headers(exchange))
+
+    async def fail(self, error: ApiError) -> None:
+        await self._consumer.refuse(error)
+
+
+def _text(message: _Message) -> str:
+    text = message.content if isinstance(message.content, str) else ""
+    calls = "" if is_empty(message.tool_calls) else bytes(message.tool_calls).decode()
+    return text + (message.reasoning_content or "") + (message.refusal or "") + calls

@@ -1,0 +1,88 @@
+"""The ASGI application, for any server: `/v1/*`, health and metrics go to Channels consumers, the rest to Django."""
+
+import asyncio
+import os
+from typing import Any
+
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "headrace.settings")
+# Django has to be set up before anything below reads its settings.
+_screens = get_asgi_application()
+
+from channels.routing import ProtocolTypeRouter  # noqa: E402
+from django.conf import settings  # noqa: E402
+
+from headrace.api.chat import ChatConsumer  # noqa: E402
+from headrace.api.gateway import Gateway  # noqa: E402
+from headrace.api.health import HealthConsumer, MetricsConsumer, ReadyConsumer  # noqa: E402
+from headrace.api.model_list import ModelsConsumer  # noqa: E402
+from headrace.api.streaming import StreamingConsumer  # noqa: E402
+
+PATHS: dict[str, type[StreamingConsumer]] = {
+    "/v1/chat/completions": ChatConsumer,
+    "/v1/models": ModelsConsumer,
+    "/healthz": HealthConsumer,
+    "/readyz": ReadyConsumer,
+    "/metrics": MetricsConsumer,
+}
+
+
+class DataPlane:
+    """Everything that is not a screen. Its gateway starts with the server (lifespan), or at the first request."""
+
+    def __init__(self) -> None:
+        self._gateway: Gateway | None = None
+
+    def gateway(self) -> Gateway:
+        """The gateway of this process, started in the running loop."""
+        if self._gateway is None:
+            self._gateway = Gateway()
+            self._gateway.start()
+        return self._gateway
+
+    async def http(self, scope: Any, receive: Any, send: Any) -> None:
+        path = scope["path"]
+        consumer = PATHS.get(path)
+        if consumer is None and path.startswith("/v1/"):
+            consumer = ModelsConsumer if path.startswith("/v1/models/") else StreamingConsumer
+        if consumer is None:
+            await _screens(scope, receive, send)
+            return
+        if path.startswith("/v1/") and settings.SERVE == "screens":
+            consumer = StreamingConsumer
+        await consumer(self.gateway())(scope, receive, send)
+
+    async def lifespan(self, scope: Any, receive: Any, send: Any) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await self.start()
+                await send({"type": "lifespan.startup.complete"})
+            else:
+                await self.stop()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    async def start(self, *, patience: float = 10.0) -> None:
+        """Start, and wait a moment for the configuration: a database that is away must not keep us from starting."""
+        gateway = self.gateway()
+        try:
+            async with asyncio.timeout(patience):
+                await gateway.snapshot.ready.wait()
+        except TimeoutError:
+            return  # /readyz tells
+
+    def begin_stop(self) -> None:
+        """The process has been told to stop: /readyz says so from now on."""
+        if self._gateway is not None:
+            self._gateway.is_stopping = True
+
+    async def stop(self, *, patience: float = 0.0) -> None:
+        """Settle what still runs, after `patience` seconds, and close all connections."""
+        if self._gateway is not None:
+            await self._gateway.stop(patience=patience)
+
+
+data_plane = DataPlane()
+application = ProtocolTypeRouter({"http": data_plane.http, "lifespan": data_plane.lifespan})

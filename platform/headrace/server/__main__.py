@@ -1,0 +1,25 @@
+"""The web process of `manage.py up` and of the image."""
+
+import argparse
+import os
+import sys
+
+from headrace import env
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m headrace.server", description="Serve Headrace over HTTP.")
+    parser.add_argument("--server", choices=("daphne", "uvicorn"), default=env.text("HEADRACE_SERVER", "daphne"))
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=env.integer("HEADRACE_PORT", 8080))
+    options = parser.parse_args()
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "headrace.settings")
+    if options.server == "uvicorn":
+        from headrace.server.uvicorn import serve  # noqa: PLC0415  (Daphne installs its reactor when imported)
+    else:
+        from headrace.server.daphne import serve  # noqa: PLC0415
+    sys.exit(serve(options.host, options.port))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""Daphne's request, with a bounded body and with flow control."""
+
+import asyncio
+from typing import Any
+
+from daphne.http_protocol import HTTPFactory, WebRequest
+from django.conf import settings
+from twisted.internet.interfaces import IPushProducer
+from zope.interface import implementer
+
+from headrace.api.errors import ApiError
+
+
+@implementer(IPushProducer)
+class BoundedRequest(WebRequest):  # type: ignore[misc]
+    """`room` is set while the client reads: Twisted pauses its producer when 64 KiB wait to be sent."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.room = asyncio.Event()
+        self.room.set()
+        self._received = 0
+        self._response_started = False
+        super().__init__(*args, **kwargs)
+
+    # --- the answer ---------------------------------------------------------------------------------------------------
+    def handle_reply(self, message: dict[str, Any]) -> None:
+        if self.finished or self.channel is None:
+            return
+        if message["type"] == "http.response.start":
+            super().handle_reply(message)
+            self.registerProducer(self, True)
+            return
+        if not message.get("more_body", False) and self.producer is not None:
+            self.unregisterProducer()
+        super().handle_reply(message)
+
+    def pauseProducing(self) -> None:
+        self.room.clear()
+
+    def resumeProducing(self) -> None:
+        self.room.set()
+
+    def stopProducing(self) -> None:
+        self.room.set()
+
+    def connectionLost(self, reason: Any) -> None:
+        self.room.set()
+        super().connectionLost(reason)
+        if not self.content.closed:
+            self.content.close()  # a body that never came whole must not wait for the garbage collector
+
+    # --- the body -----------------------------------------------------------------------------------------------------
+    def gotLength(self, length: int | None) -> None:
+        super().gotLength(length)
+        if length is not None and length > settings.BODY_LIMIT:
+            self._refuse_body()
+
+    def handleContentChunk(self, data: bytes) -> None:
+        self._received += len(data)
+        if self._received > settings.BODY_LIMIT:
+            self._refuse_body()
+        else:
+            super().handleContentChunk(data)
+
+    def _refuse_body(self) -> None:
+        if self.channel is None or self._response_started:
+            return
+        self._response_started = True
+        error = ApiError("body_too_large", f"The body is larger than {settings.BODY_LIMIT} bytes.")
+        body = error.as_json()
+        self.channel.transport.write(
+            b"HTTP/1.1 413 Content Too Large\r\ncontent-type: application/json\r\nconnection: close\r\n"
+            b"content-length: %d\r\n\r\n%s" % (len(body), body)
+        )
+        self.channel.loseConnection()
+
+
+class BoundedFactory(HTTPFactory):  # type: ignore[misc]
+    """Makes BoundedRequests; a request that is not whole after HEADRACE_BODY_SECONDS is dropped."""
+
+    def __init__(self, server: Any) -> None:
+        super().__init__(server)
+        self.timeOut = settings.BODY_SECONDS
+
+    def buildProtocol(self, address: Any) -> Any:
+        protocol = super().buildProtocol(address)
+        protocol.requestFactory = BoundedRequest
+        return protocol

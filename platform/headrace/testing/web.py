@@ -1,0 +1,75 @@
+"""A web process of its own for tests: started, asked, stopped or killed by pid."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from headrace.stack import ports
+from headrace.stack.process import end_with_parent
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+class WebProcess:
+    """`python -m headrace.server` on a port of its own. Settings come from the test session's environment.
+
+    `environment` overrides them. Its output goes to `log`; `records()` are its request log's lines.
+    """
+
+    def __init__(self, log: Path, server: str = "uvicorn", **environment: str) -> None:
+        self.log = log
+        holder = ports.reserve()
+        self.port = ports.number(holder)
+        self.url = f"http://127.0.0.1:{self.port}"
+        source = os.pathsep.join([str(ROOT), str(ROOT / "platform")])
+        with log.open("ab") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "headrace.server", "--server", server, "--port", str(self.port)],
+                env={**os.environ, "PYTHONPATH": source, **environment},
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                preexec_fn=end_with_parent(signal.SIGKILL),
+            )
+        holder.close()
+        self.pid = self._process.pid
+
+    def wait_ready(self, seconds: float = 20) -> "WebProcess":
+        """Return once it serves; raises AssertionError with its log if it does not."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and self._process.poll() is None:
+            try:
+                if httpx.get(f"{self.url}/readyz", timeout=1, trust_env=False).status_code == 200:
+                    return self
+            except httpx.TransportError:
+                time.sleep(0.05)
+        raise AssertionError(f"the web process is not ready:\n{self.log.read_text()[-4000:]}")
+
+    def send(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self, seconds: float = 20) -> int:
+        """Ask it to stop, and wait; its exit status."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGCONT)
+            self._process.terminate()
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+
+    def records(self) -> list[dict[str, Any]]:
+        """The usage records it logged, one JSON line a request."""
+        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith('{"v":')]

@@ -1,0 +1,123 @@
+"""The models, routes and the servers behind them, as the data plane looks them up. Built whole: it is small."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from engines.protocols import PROTOCOLS, Upstream
+
+# The SELECTs whose rows `build` takes, by table.
+SELECTS = {
+    "routing_model": "SELECT name, context_window, default_max_tokens, enabled, created_at FROM routing_model",
+    "routing_route": "SELECT model_id, cache_scope, unknown_fields, connect_timeout, first_byte_timeout,"
+    " between_events_timeout, total_timeout FROM routing_route",
+    "routing_target": "SELECT t.route_id, t.pool_id, t.provider_id, t.upstream_model FROM routing_target t"
+    " ORDER BY t.route_id, t.position",
+    "engines_pool": "SELECT name, engine, model, api_key, admin_key FROM engines_pool",
+    "engines_replica": "SELECT pool_id, name, url FROM engines_replica WHERE enabled ORDER BY pool_id, name",
+    "engines_provider": "SELECT name, protocol, base_url, api_key FROM engines_provider",
+}
+
+Rows = dict[str, list[tuple[Any, ...]]]
+
+
+class Replica(msgspec.Struct, frozen=True):
+    """One server of a target. `name` is `pool/replica`, or the provider's name."""
+
+    name: str
+    upstream: Upstream
+
+
+class Target(msgspec.Struct, frozen=True):
+    """Where a route leads: a pool with its replicas, or a hosted provider (one replica)."""
+
+    name: str
+    replicas: tuple[Replica, ...]
+
+
+class Route(msgspec.Struct, frozen=True):
+    """How a model is reached. Timeouts are seconds: connect, first byte, between events, total."""
+
+    model: str
+    created: int
+    context_window: int
+    default_max_tokens: int
+    cache_scope: str
+    unknown_fields: str
+    connect_timeout: float
+    first_byte_timeout: float
+    between_events_timeout: float
+    total_timeout: float
+    targets: tuple[Target, ...]
+
+
+class Catalog(msgspec.Struct, frozen=True):
+    """Every enabled model's route by its public name."""
+
+    routes: dict[str, Route]
+
+
+def build(rows: Rows, unseal: Callable[[bytes], str]) -> Catalog:
+    """The catalog of `rows`; `unseal` opens the secrets stored with pools and providers."""
+    pools = {name: _pool(rows, name, *rest, unseal=unseal) for name, *rest in rows["engines_pool"]}
+    providers = {name: _provider(name, *rest, unseal=unseal) for name, *rest in rows["engines_provider"]}
+    targets: dict[str, list[Target]] = {}
+    for model, pool, provider, upstream_model in rows["routing_target"]:
+        target = pools[pool] if pool else providers[provider]
+        targets.setdefault(model, []).append(_renamed(target, upstream_model))
+    settings: dict[str, Any] = {row[0]: row[1:] for row in rows["routing_route"]}
+    return Catalog(
+        {
+            name: Route(
+                name,
+                int(created.timestamp()),
+                window,
+                default,
+                *settings[name],
+                tuple(targets.get(name, ())),
+            )
+            for name, window, default, enabled, created in rows["routing_model"]
+            if enabled and name in settings
+        }
+    )
+
+
+def _pool(
+    rows: Rows,
+    name: str,
+    engine: str,
+    model: str,
+    api_key: bytes | None,
+    admin_key: bytes | None,
+    *,
+    unseal: Callable[[bytes], str],
+) -> Target:
+    opened = [unseal(bytes(secret)) if secret else None for secret in (api_key, admin_key)]
+    return Target(
+        name,
+        tuple(
+            Replica(f"{name}/{replica}", Upstream(PROTOCOLS[engine], url.rstrip("/"), model, *opened))
+            for pool, replica, url in rows["engines_replica"]
+            if pool == name
+        ),
+    )
+
+
+def _provider(
+    name: str, protocol: str, base_url: str, api_key: bytes | None, *, unseal: Callable[[bytes], str]
+) -> Target:
+    secret = unseal(bytes(api_key)) if api_key else None
+    # Providers are written with or without the version: `https://host/v1` and `https://host` mean the same.
+    upstream = Upstream(PROTOCOLS[protocol], base_url.rstrip("/").removesuffix("/v1"), "", secret)
+    return Target(name, (Replica(name, upstream),))
+
+
+def _renamed(target: Target, model: str) -> Target:
+    """The target asking for `model` upstream, where its route says another than the pool's own."""
+    if not model:
+        return target
+    replicas = tuple(
+        Replica(replica.name, msgspec.structs.replace(replica.upstream, model=model)) for replica in target.replicas
+    )
+    return Target(target.name, replicas)

@@ -1,0 +1,127 @@
+"""The keys, as the data plane looks them up: digest -> principal, with every meter above it ready to take.
+
+Rows come as tuples in the order of the SELECTs below; loading is whoever has a connection's business (headrace/api).
+"""
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from tenants.meters.meter import Meter, meters_of
+
+LIMIT_COLUMNS = (
+    "requests_per_minute",
+    "input_tokens_per_minute",
+    "output_tokens_per_minute",
+    "concurrency",
+    "max_prompt_tokens",
+    "max_output_tokens",
+)
+_limits = ", ".join(LIMIT_COLUMNS)
+# table -> the SELECT that loads it; each takes `WHERE pk = ANY(...)` for a part of it.
+SELECTS = {
+    "tenants_tenant": (f"SELECT slug, currency, time_zone, suspended_at, {_limits} FROM tenants_tenant", "slug"),
+    "tenants_project": (f"SELECT id, slug, {_limits} FROM tenants_project", "id"),
+    "tenants_apikey": (
+        "SELECT public_id, digest, tenant_id, project_id, models, priority, expires_at, revoked_at,"
+        f" {_limits} FROM tenants_apikey",
+        "public_id",
+    ),
+}
+
+
+class Principal(msgspec.Struct):
+    """Who calls: a key, its project and tenant, and the limits above it.
+
+    models: the public names it may call, None = all. meters: key's, project's, tenant's. The largest prompt and output
+    are the tightest of the three, None = unlimited.
+    """
+
+    tenant: str
+    currency: str
+    project: str
+    key: str
+    models: frozenset[str] | None
+    priority: str
+    meters: list[Meter]
+    max_prompt_tokens: int | None
+    max_output_tokens: int | None
+    expires_at: float | None
+    usable: bool
+
+    def may_call(self, model: str) -> bool:
+        return self.models is None or model in self.models
+
+    def is_valid(self) -> bool:
+        return self.usable and (self.expires_at is None or time.time() < self.expires_at)
+
+
+class Keyring:
+    """All keys of all tenants in memory. `find` is one dict look-up; changes come in row by row.
+
+    Principals are made on first use and dropped when anything above them changes.
+    """
+
+    def __init__(self) -> None:
+        self._rows: dict[str, dict[str, tuple[Any, ...]]] = {table: {} for table in SELECTS}
+        self._by_digest: dict[bytes, str] = {}
+        self._principals: dict[str, Principal] = {}
+
+    def load(self, table: str, rows: Iterable[tuple[Any, ...]], gone: Iterable[str] = ()) -> None:
+        """Take over `rows` of `table`; the primary keys `gone` exist no more."""
+        known = self._rows[table]
+        for ref in gone:
+            row = known.pop(ref, None)
+            if row and table == "tenants_apikey":
+                self._by_digest.pop(bytes(row[1]), None)
+        for row in rows:
+            ref = str(row[0])
+            if table == "tenants_apikey":
+                if old := known.get(ref):
+                    self._by_digest.pop(bytes(old[1]), None)
+                self._by_digest[bytes(row[1])] = ref
+            known[ref] = row
+        self._principals.clear()
+
+    def find(self, digest: bytes) -> Principal | None:
+        """The principal of a key's digest, usable or not; None if no key has it."""
+        ref = self._by_digest.get(digest)
+        if ref is None:
+            return None
+        principal = self._principals.get(ref)
+        if principal is None:
+            principal = self._principals[ref] = self._make(ref)
+        return principal
+
+    def __len__(self) -> int:
+        return len(self._by_digest)
+
+    def _make(self, ref: str) -> Principal:
+        key = self._rows["tenants_apikey"][ref]
+        public_id, _, tenant_slug, project_id, models, priority, expires_at, revoked_at, *key_limits = key
+        _, currency, _, suspended_at, *tenant_limits = self._rows["tenants_tenant"][tenant_slug]
+        _, project, *project_limits = self._rows["tenants_project"][str(project_id)]
+        scopes = {
+            ("key", public_id): dict(zip(LIMIT_COLUMNS, key_limits, strict=True)),
+            ("project", f"{tenant_slug}/{project}"): dict(zip(LIMIT_COLUMNS, project_limits, strict=True)),
+            ("tenant", tenant_slug): dict(zip(LIMIT_COLUMNS, tenant_limits, strict=True)),
+        }
+        return Principal(
+            tenant=tenant_slug,
+            currency=currency,
+            project=project,
+            key=public_id,
+            models=frozenset(models) if models else None,
+            priority=priority,
+            meters=[meter for (scope, name), limits in scopes.items() for meter in meters_of(scope, name, limits)],
+            max_prompt_tokens=_tightest(scopes.values(), "max_prompt_tokens"),
+            max_output_tokens=_tightest(scopes.values(), "max_output_tokens"),
+            expires_at=expires_at.timestamp() if expires_at else None,
+            usable=revoked_at is None and suspended_at is None,
+        )
+
+
+def _tightest(scopes: Iterable[dict[str, int | None]], name: str) -> int | None:
+    return min((limits[name] for limits in scopes if limits[name] is not None), default=None)  # type: ignore[type-var]
