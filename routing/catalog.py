@@ -66,21 +66,14 @@ def build(rows: Rows, unseal: Callable[[bytes], str]) -> Catalog:
     for model, pool, provider, upstream_model in rows["routing_target"]:
         target = pools[pool] if pool else providers[provider]
         targets.setdefault(model, []).append(_renamed(target, upstream_model))
-    settings: dict[str, Any] = {row[0]: row[1:] for row in rows["routing_route"]}
-    return Catalog(
-        {
-            name: Route(
-                name,
-                int(created.timestamp()),
-                window,
-                default,
-                *settings[name],
-                tuple(targets.get(name, ())),
-            )
-            for name, window, default, enabled, created in rows["routing_model"]
-            if enabled and name in settings
-        }
-    )
+    settings = {row[0]: row[1:] for row in rows["routing_route"]}
+    routes: dict[str, Route] = {}
+    for name, window, default, enabled, created in rows["routing_model"]:
+        if enabled and name in settings:
+            stamp, chosen = int(created.timestamp()), tuple(targets.get(name, ()))
+            fields: list[Any] = [name, stamp, window, default, *settings[name], chosen]
+            routes[name] = Route(*fields)
+    return Catalog(routes)
 
 
 def _pool(
