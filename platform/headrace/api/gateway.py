@@ -39,7 +39,7 @@ def connect_redis(url: str, timeout: float) -> "redis.asyncio.Redis":
         lib_name=None,
         lib_version=None,
     )
-    return redis.asyncio.Redis(connection_pool=pool)
+    return redis.asyncio.Redis.from_pool(pool)
 
 
 class Gateway:

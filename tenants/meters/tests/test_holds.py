@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -20,14 +20,15 @@ RECORD = b'{"tenant":"acme"}'
 @pytest.fixture
 async def client(services: Services) -> AsyncIterator["redis.asyncio.Redis"]:
     pool = redis.asyncio.BlockingConnectionPool.from_url(services.redis_url, max_connections=50, timeout=10)
-    client = redis.asyncio.Redis(connection_pool=pool)
+    client = redis.asyncio.Redis.from_pool(pool)
     yield client
     await client.aclose()
 
 
 @pytest.fixture
-def valkey(services: Services) -> "redis.Redis":
-    return redis.Redis.from_url(services.redis_url)
+def valkey(services: Services) -> Iterator["redis.Redis"]:
+    with redis.Redis.from_url(services.redis_url) as client:
+        yield client
 
 
 def taken(limits: dict[str, int | None], scope: str = "key", **amounts: int) -> Taken:
