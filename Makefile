@@ -1,0 +1,50 @@
+# `make up` runs Headrace on this machine, `make test` tests it; both install what they need first.
+# Needs Python >= 3.11 (PYTHON=...), make, and a package registry; nothing is built from source, nothing outside this
+# folder is changed.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+VENV := .venv
+RUN := $(VENV)/bin/python
+PEERS := $(basename $(notdir $(wildcard platform/headrace/bench/peers/*.txt)))
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort
+
+install: ## the environment: .venv, exactly what requirements.lock says
+	@.ci/environment $(VENV) requirements.lock
+
+up: install ## everything on this machine, with a demo tenant; Ctrl-C stops it
+	@exec $(RUN) manage.py up $(ARGS)
+
+test: install ## all tests, with lint, types and layers
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy .
+	$(VENV)/bin/lint-imports
+	$(RUN) -m pytest $(ARGS)
+
+sglang: ## the environment of the real SGLang on a CPU: .venv-sglang, about 2 GB
+	@.ci/environment .venv-sglang engines/launch/sglang_requirements.txt engines/launch/sglang_requirements_no_deps.txt
+	@PYTHONPATH=$(CURDIR):$(CURDIR)/engines/launch/sglang_shims \
+		.venv-sglang/bin/python -m engines.launch.sglang_convert .venv-sglang/model
+
+test-sglang: install ## the tests against the real SGLang (SGLANG_URL=... names a running one)
+	@[ -n "$$SGLANG_URL" ] || $(MAKE) sglang
+	$(RUN) -m pytest -m sglang $(ARGS)
+
+bench-peers: $(PEERS:%=bench-peer-%) ## the routers that `manage.py bench` compares with
+
+bench-peer-%:
+	@.ci/environment .venv-peers-$* platform/headrace/bench/peers/$*.txt
+
+lock: install ## write requirements.lock anew from pyproject.toml
+	@.ci/environment .venv-uv .ci/uv.txt
+	.venv-uv/bin/uv pip compile pyproject.toml --group embedded --group dev --python-version 3.11 --universal \
+		--upgrade --generate-hashes --no-emit-index-url --no-annotate --no-header -o requirements.lock
+
+clean: ## remove the environments and caches; .headrace, the state of `make up`, stays
+	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+.PHONY: help install up test sglang test-sglang bench-peers lock clean
