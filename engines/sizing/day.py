@@ -1,0 +1,67 @@
+"""The load over a day: 24 hourly shares of the peak rate."""
+
+import math
+from dataclasses import dataclass
+
+from engines.sizing.checks import known, within
+from engines.sizing.errors import BadValue
+from engines.sizing.fleet import Fleet
+from engines.sizing.lengths import Workload
+
+# Shapes to start from, not measurements: `--from-usage` takes the ledger's own.
+CURVES: dict[str, tuple[float, ...]] = {
+    "flat": (1.0,) * 24,
+    "office": (
+        *(0.05,) * 6, 0.10, 0.30, 0.65, 0.90, 1.00, 0.95, 0.75, 0.85, 1.00, 0.95, 0.85, 0.65, 0.35, 0.20, 0.12, 0.10,
+        0.08, 0.05,
+    ),
+    "consumer": (
+        0.45, 0.32, 0.24, 0.20, 0.20, 0.24, 0.32, 0.42, 0.52, 0.60, 0.65, 0.70, 0.74, 0.74, 0.73, 0.74, 0.77, 0.82,
+        0.88, 0.94, 1.00, 0.97, 0.82, 0.62,
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Day:
+    """`requests` a day; GPU-hours with the peak's fleet left on, and with replicas following the hours (each hour
+    at least one, plus the spare); `utilisation` = mean rate / the rate the fleet could hold."""
+
+    requests: float
+    input_tokens: float
+    output_tokens: float
+    gpu_hours: float
+    gpu_hours_following: float
+    utilisation: float
+    replicas_by_hour: tuple[int, ...]
+
+
+def curve(name: str) -> tuple[float, ...]:
+    return CURVES[known("load curve", name, CURVES)]
+
+
+def check_curve(shares: tuple[float, ...]) -> tuple[float, ...]:
+    """24 shares between 0 and 1, the largest 1. Raises BadValue."""
+    if len(shares) != 24:
+        raise BadValue("curve", len(shares), "needs 24 hourly shares of the peak")
+    for hour, share in enumerate(shares):
+        within(f"curve hour {hour}", share, 0, 1)
+    if not math.isclose(max(shares), 1, rel_tol=1e-6):
+        raise BadValue("curve", max(shares), "its largest share must be 1 (the peak)")
+    return shares
+
+
+def over_day(fleet: Fleet, workload: Workload, shares: tuple[float, ...]) -> Day:
+    """Sums over the hours of rate x share x 3,600 requests and the replicas that hold them."""
+    needed = tuple(fleet.needed(workload.rate * share) if share else 1 for share in shares)
+    requests = sum(workload.rate * share * 3600 for share in shares)
+    mean_rate = requests / 86_400
+    return Day(
+        requests=requests,
+        input_tokens=requests * workload.prompt.mean,
+        output_tokens=requests * workload.output.mean,
+        gpu_hours=24.0 * fleet.gpus,
+        gpu_hours_following=float(sum((count + fleet.spare) * fleet.gpus_each for count in needed)),
+        utilisation=mean_rate / (fleet.best_rate * (fleet.replicas + fleet.spare)),
+        replicas_by_hour=needed,
+    )
