@@ -132,6 +132,12 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TIMEZONE = "UTC"
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+# A run that could not start within `expires` is dropped: the next one does its work.
+CELERY_BEAT_SCHEDULE = {
+    "drain": {"task": "billing.drain", "schedule": 1.0, "options": {"expires": 5}},
+    "reap": {"task": "billing.reap", "schedule": 3.0, "options": {"expires": 3}},
+    "partitions": {"task": "billing.partitions", "schedule": 3600.0, "options": {"expires": 600}},
+}
 
 LOGGING = {
     "version": 1,
@@ -146,8 +152,10 @@ LOGGING = {
     },
     "root": {"handlers": ["stderr"], "level": env.text("HEADRACE_LOG_LEVEL", "INFO")},
     "loggers": {
-        # Their every request is ours to log.
+        # A line a request, or a task a second, is theirs to measure and ours to log.
         "httpx": {"level": "WARNING"},
+        "celery.worker.strategy": {"level": "WARNING"},
+        "celery.app.trace": {"level": "WARNING"},
         # One JSON line a request: the fields of its usage record.
         "headrace.requests": {"handlers": ["requests"], "level": "INFO", "propagate": False},
     },
