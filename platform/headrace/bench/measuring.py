@@ -1,0 +1,69 @@
+"""One run of one contestant: start it, warm it up, see what it costs idle, load it at each rate, stop it."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import msgspec
+from django.conf import settings
+
+from headrace.bench.benchmark import BenchmarkFailed
+from headrace.bench.contestants import Contestant
+from headrace.bench.figures import Figures, Spent, figures
+from headrace.bench.load import Result, Spec
+
+IDLE_SECONDS = 2.0
+AFTER_SECONDS = 0.3  # what a server does after the last stream is part of the price
+ONE_CORE = 900  # ms of CPU a second that a single-threaded server can be loaded with and still keep up
+
+
+def measure(
+    contestant: Contestant, spec: Spec, *, rates: list[float], warmup: float
+) -> Iterator[tuple[float, Result, Figures]]:
+    """For each rate, lowest first, the raw result and its figures. A rate that takes more than a core is left out."""
+    port = contestant.start()
+    try:
+        spec = msgspec.structs.replace(spec, port=port, keys=contestant.keys)
+        load(msgspec.structs.replace(spec, rate=min(rates), seconds=warmup, seed=-spec.seed), contestant.label)
+        time.sleep(AFTER_SECONDS)
+        before = spent(contestant)
+        time.sleep(IDLE_SECONDS)
+        idle = spent(contestant) - before
+        a_stream = 0.0
+        for rate in sorted(rates):
+            if a_stream * rate > ONE_CORE:
+                continue
+            before = spent(contestant)
+            result = load(msgspec.structs.replace(spec, rate=rate), contestant.label)
+            time.sleep(AFTER_SECONDS)
+            run = figures(result, spent(contestant) - before, idle)
+            a_stream = run.cpu_ms
+            yield rate, result, run
+    finally:
+        contestant.stop()
+
+
+def spent(contestant: Contestant) -> Spent:
+    return Spent(time.monotonic(), contestant.cpu_seconds(), contestant.redis_seconds())
+
+
+def load(spec: Spec, label: str) -> Result:
+    """Run the load in a process of its own. Raises BenchmarkFailed unless every stream came whole and in order."""
+    done = subprocess.run(
+        [sys.executable, "-m", "headrace.bench.load"],
+        input=msgspec.json.encode(spec),
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(settings.ROOT / "platform"), str(settings.ROOT)])},
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode:
+        raise BenchmarkFailed(f"the load on {label} failed: {done.stderr.decode()[-2000:]}")
+    result = msgspec.json.decode(done.stdout, type=Result)
+    if result.failed:
+        total = len(result.failed) + len(result.ttft)
+        raise BenchmarkFailed(f"{label}: {len(result.failed)} of {total} streams failed; first: {result.failed[0]}")
+    if not result.ttft:
+        raise BenchmarkFailed(f"{label}: no client arrived; give more seconds or a higher rate")
+    return result

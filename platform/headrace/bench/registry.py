@@ -1,0 +1,6 @@
+"""The benchmarks by name."""
+
+from headrace.bench.benchmark import Benchmark
+from headrace.bench.overhead import Overhead
+
+BENCHMARKS: dict[str, Benchmark] = {benchmark.name: benchmark for benchmark in (Overhead(),)}
