@@ -3,7 +3,7 @@
 FIELDS lists every field with its default; an absent or empty one takes it. Values may be strings. Raises SizingError.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -55,14 +55,14 @@ FIELDS: dict[str, Any] = {
 }
 
 
-def ask(given: Mapping[str, Any]) -> Question:
-    """The question those fields ask. Unknown fields are refused by name."""
+def ask(given: Mapping[str, Any], told: Sequence[str] = ()) -> Question:
+    """The question those fields ask, with `told` among its assumptions. Unknown fields are refused by name."""
     for name in given:
         known("field", name, FIELDS)
     values = FIELDS | {name: value for name, value in given.items() if value not in (None, "")}
     card = cards.model_from_config(Path(values["config"])) if values["config"] else cards.model(str(values["model"]))
     workload = _workload(values)
-    assumptions = []
+    assumptions = list(told)
     if workload.prompt.cv == 1.0 and "prompt_cv" not in given:
         assumptions.append("lengths are lognormal with a deviation equal to their mean (--prompt-cv, --output-cv)")
     assumptions.append("arrivals are Poisson and each replica gets an equal, independent share of them")

@@ -1,6 +1,5 @@
 """The load over a day: 24 hourly shares of the peak rate."""
 
-import math
 from dataclasses import dataclass
 
 from engines.sizing.checks import known, within
@@ -41,13 +40,13 @@ def curve(name: str) -> tuple[float, ...]:
 
 
 def check_curve(shares: tuple[float, ...]) -> tuple[float, ...]:
-    """24 shares between 0 and 1, the largest 1. Raises BadValue."""
+    """24 shares of the peak between 0 and 1, not all 0; a measured average day may stay below 1. Raises BadValue."""
     if len(shares) != 24:
         raise BadValue("curve", len(shares), "needs 24 hourly shares of the peak")
     for hour, share in enumerate(shares):
         within(f"curve hour {hour}", share, 0, 1)
-    if not math.isclose(max(shares), 1, rel_tol=1e-6):
-        raise BadValue("curve", max(shares), "its largest share must be 1 (the peak)")
+    if max(shares) <= 0:
+        raise BadValue("curve", 0, "needs an hour with load")
     return shares
 
 

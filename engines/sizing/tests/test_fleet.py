@@ -124,7 +124,7 @@ def test_it_says_when_no_number_of_replicas_helps() -> None:
         {"cached": 1.5}, {"cached": -0.1}, {"ttft_p99": 0}, {"tpot_p99": -1}, {"tpot_p99": 3600}, {"tp": 3}, {"tp": 0},
         {"pp": 100}, {"memory_fraction": 2}, {"chunk": 1}, {"spare": -1}, {"gpu_hour": 0}, {"growth": 0},
         {"speculate": "0:0.7"}, {"speculate": "4:1.0"}, {"rate": "many"}, {"prompt": 131_000, "output": 5000},
-        {"curve": "1,1"}, {"curve": ",".join(["0.5"] * 24)}, {"hosted_input": 1},
+        {"curve": "1,1"}, {"curve": ",".join(["0"] * 24)}, {"curve": ",".join(["2"] * 24)}, {"hosted_input": 1},
     ],
 )  # fmt: skip
 def test_it_refuses_zero_negative_and_absurd_values(bad: dict[str, object]) -> None:

@@ -15,6 +15,7 @@ from engines.sizing.cards import model, model_names
 from engines.sizing.document import document
 from engines.sizing.errors import SizingError
 from engines.sizing.published import compare
+from headrace.sizing.usage import measure
 
 SWITCHES = {"mixed", "disaggregate", "dp_attention"}
 HELP = {
@@ -63,6 +64,10 @@ class Command(BaseCommand):
             else:
                 told = "" if default is None else f" (default {default})"
                 parser.add_argument(option, default=None, help=HELP[name] + told)
+        parser.add_argument(
+            "--from-usage", metavar="TENANT|MODEL", help="take lengths, rate curve and cache share from it"
+        )
+        parser.add_argument("--days", type=float, default=14, help="how far back --from-usage looks (default 14)")
         parser.add_argument("--compare", action="store_true", help="what each lever would change, and what it costs")
         parser.add_argument("--json", action="store_true", help="one object with parameters and verdict")
         parser.add_argument("--list", action="store_true", help="the bundled models and accelerators")
@@ -77,7 +82,8 @@ class Command(BaseCommand):
             return
         given = {name: options[name] for name in FIELDS if options[name] is not None}
         try:
-            answer = solve(ask(given))
+            measured = measure(options["from_usage"], days=options["days"]) if options["from_usage"] else None
+            answer = solve(ask(measured.fields() | given, measured.told()) if measured else ask(given))
             others = explore(answer) if options["compare"] else None
         except SizingError as error:
             raise CommandError(str(error)) from error
