@@ -41,14 +41,14 @@ class WebProcess:
         holder.close()
         self.pid = self._process.pid
 
-    def wait_ready(self, seconds: float = 20) -> "WebProcess":
+    def wait_ready(self, seconds: float = 60) -> "WebProcess":
         """Return once it serves; raises AssertionError with its log if it does not."""
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and self._process.poll() is None:
-            try:
-                if httpx.get(f"{self.url}/readyz", timeout=1, trust_env=False).status_code == 200:
+        # One client: making one for each question would cost more than the process that is to start.
+        with httpx.Client(timeout=1, trust_env=False) as client:
+            while time.monotonic() < deadline and self._process.poll() is None:
+                if _answers(client, f"{self.url}/readyz"):
                     return self
-            except httpx.TransportError:
                 time.sleep(0.05)
         raise AssertionError(f"the web process is not ready:\n{self.log.read_text()[-4000:]}")
 
@@ -73,3 +73,10 @@ class WebProcess:
     def records(self) -> list[dict[str, Any]]:
         """The usage records it logged, one JSON line a request."""
         return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith('{"v":')]
+
+
+def _answers(client: httpx.Client, url: str) -> bool:
+    try:
+        return client.get(url).status_code == 200
+    except httpx.TransportError:
+        return False
