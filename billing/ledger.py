@@ -1,0 +1,100 @@
+"""Writing rows to the ledger: the records, and the hours they add to, in one transaction."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from django.db import DataError, IntegrityError, connection, transaction
+
+from billing.events import COLUMNS, Entry
+
+LOCK_TIMEOUT = "5s"
+_COLUMNS = ", ".join(COLUMNS)
+_BUCKET = ("tenant", "hour", "project", "key", "model", "target", "kind", "currency")
+# Each column of an hour and what a row adds to it. A correction (part > 0) is no request.
+_SUMS = {
+    "requests": "count(*) FILTER (WHERE part = 0)",
+    "errors": "count(*) FILTER (WHERE part = 0 AND status IN ('error', 'incomplete', 'reaped'))",
+    "cancelled": "count(*) FILTER (WHERE part = 0 AND status = 'cancelled')",
+    "abandoned": "count(*) FILTER (WHERE part = 0 AND status = 'abandoned')",
+    "estimated": "count(*) FILTER (WHERE part = 0 AND usage_source <> 'reported')",
+    "unpriced": "count(*) FILTER (WHERE part = 0 AND cost IS NULL)",
+    "corrections": "count(*) FILTER (WHERE part > 0)",
+    "input_tokens": "sum(input_tokens)",
+    "cached_input_tokens": "sum(cached_input_tokens)",
+    "output_tokens": "sum(output_tokens)",
+    "reasoning_tokens": "sum(reasoning_tokens)",
+    "cost": "coalesce(sum(cost), 0)",
+}
+# Records first, then hours, each in the order of their keys: two drains at once wait for each other and never deadlock.
+# Hours are summed from the rows that were really inserted, so that an event read twice counts once.
+_WRITE = f"""
+WITH written AS (
+    INSERT INTO billing_usagerecord ({_COLUMNS})
+    SELECT {_COLUMNS} FROM usage_batch ORDER BY request_id, part
+    ON CONFLICT DO NOTHING
+    RETURNING *
+), sums AS (
+    SELECT written.tenant, date_trunc('hour', admitted_at, coalesce(t.time_zone, 'UTC')) AS hour,
+           project, key, model, target, kind, written.currency,
+           {", ".join(f"{total} AS {name}" for name, total in _SUMS.items())}
+    FROM written LEFT JOIN tenants_tenant t ON t.slug = written.tenant
+    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
+), hours AS (
+    INSERT INTO billing_usagehour ({", ".join([*_BUCKET, *_SUMS])})
+    SELECT {", ".join([*_BUCKET, *_SUMS])} FROM sums ORDER BY {", ".join(_BUCKET)}
+    ON CONFLICT ({", ".join(_BUCKET)}) DO UPDATE SET
+        {", ".join(f"{name} = billing_usagehour.{name} + excluded.{name}" for name in _SUMS)}
+)
+SELECT count(*) FROM written
+"""
+
+
+@transaction.atomic
+def write_entries(entries: Sequence[Entry]) -> int:
+    """Add `entries` to the ledger; how many were not in it. All or none. May be repeated, and run twice at once."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
+        cursor.execute("CREATE TEMPORARY TABLE usage_batch (LIKE billing_usagerecord) ON COMMIT DROP")
+        with cursor.copy(f"COPY usage_batch ({_COLUMNS}) FROM STDIN") as copy:
+            for entry in entries:
+                copy.write_row(entry.row)
+        cursor.execute(_WRITE)
+        (written,) = cursor.fetchone()
+        cursor.execute("DROP TABLE usage_batch")
+    return int(written)
+
+
+def write_all_good(entries: Sequence[Entry]) -> tuple[int, list[tuple[Entry, str]]]:
+    """As `write_entries`, but rows that the database refuses are found by halving and handed back with its reason.
+
+    Failures that are not the rows' fault (no connection, a lock not had in time) are raised: nothing more is written.
+    """
+    try:
+        return write_entries(entries), []
+    except (DataError, IntegrityError) as error:
+        if len(entries) == 1:
+            return 0, [(entries[0], f"the database refuses it: {str(error).splitlines()[0]}")]
+    middle = len(entries) // 2
+    first, second = write_all_good(entries[:middle]), write_all_good(entries[middle:])
+    return first[0] + second[0], first[1] + second[1]
+
+
+def touch_keys(entries: Sequence[Entry]) -> None:
+    """Write when each key was last used, to the minute. Skips rows that somebody holds: the next use writes them."""
+    used: dict[str, datetime] = {}
+    for entry in entries:
+        key, finished = entry.row[COLUMNS.index("key")], entry.row[COLUMNS.index("finished_at")]
+        used[key] = max(finished, used.get(key, finished))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            WITH used AS (SELECT * FROM unnest(%s::text[], %s::timestamptz[]) AS u (public_id, at)),
+            stale AS (
+                SELECT k.public_id, u.at FROM tenants_apikey k JOIN used u USING (public_id)
+                WHERE k.last_used_at IS NULL OR k.last_used_at < u.at - interval '1 minute'
+                FOR NO KEY UPDATE OF k SKIP LOCKED
+            )
+            UPDATE tenants_apikey k SET last_used_at = stale.at FROM stale WHERE k.public_id = stale.public_id
+            """,
+            [list(used), list(used.values())],
+        )

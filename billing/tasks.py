@@ -1,0 +1,35 @@
+"""Celery's shells. Each may run twice, at once, and on any machine."""
+
+import logging
+
+import redis
+from celery import shared_task
+from django.conf import settings
+from django.db import InterfaceError, OperationalError
+
+from billing import drain, partitions, settlement
+
+log = logging.getLogger("headrace.ledger")
+
+
+@shared_task(name="billing.drain")  # type: ignore[untyped-decorator]
+def drain_usage() -> None:
+    try:
+        with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=10) as client:
+            drain.drain_all(client)
+    except (OperationalError, InterfaceError, redis.RedisError) as error:
+        log.warning("usage waits in the stream: %s", str(error).splitlines()[0])
+
+
+@shared_task(name="billing.reap")  # type: ignore[untyped-decorator]
+def reap_holds() -> None:
+    try:
+        with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=10) as client:
+            settlement.reap_expired(client, lease_seconds=settings.LEASE_SECONDS)
+    except redis.RedisError as error:
+        log.warning("nothing is reaped while Redis is away: %s", error)
+
+
+@shared_task(name="billing.partitions")  # type: ignore[untyped-decorator]
+def make_partitions() -> None:
+    partitions.ensure_months()
