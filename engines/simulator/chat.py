@@ -102,6 +102,9 @@ async def serve(run: Run, scope: Message, receive: Receive, send: Send, state: S
 
 async def play(run: Run, writer: Writer) -> How:
     told = run.script
+    if told.no_answer:
+        await answering.silence(run, run.first_at)
+        raise Dropped
     if told.raw is not None:
         return await answering.raw(run, writer, told.raw)
     if told.status is not None:

@@ -78,6 +78,7 @@ class Script(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
     stall_after: int | None = None  # then silence (with `ping_ms`, comments) until the client or an abort ends it
     drop_after: int | None = None
     drop: Literal["reset", "close"] = "reset"  # RST, or FIN without the last HTTP chunk
+    no_answer: bool = False  # drop the connection without a byte, as a server does with one that idled too long
     headers_only: bool = False  # headers, then silence
 
     # --- how it ends when it is told to

@@ -45,6 +45,14 @@ def test_it_drops_the_connection(upstream: ScriptedUpstream) -> None:
     assert upstream.stats()["dropped"] == 4
 
 
+def test_it_drops_the_connection_without_a_byte(upstream: ScriptedUpstream) -> None:
+    for stream in (True, False):
+        with Call(upstream, body(stream=stream, no_answer=True, drop="close")) as call:
+            assert call.read() == b""
+        assert call.status == 0
+    assert upstream.stats()["dropped"] == 2
+
+
 def test_it_falls_silent_until_the_client_leaves(upstream: ScriptedUpstream) -> None:
     for silent in ({"stall_after": 1}, {"stall_after": 1, "ping_ms": 5}, {"headers_only": True}, {"first_ms": 60_000}):
         with Call(upstream, body(**silent)):
