@@ -1,16 +1,15 @@
 """The HTTP client to upstreams: one per process, its failures told as engines/errors.py tells them."""
 
 import json
-from collections.abc import AsyncIterator
 from types import TracebackType
 
 import aiohttp
 import httpx
 import msgspec
-from httpx_aiohttp import AiohttpTransport
 
 from engines.errors import BadAnswer, Busy, Disconnected, Failed, Rejected, Stale, TimedOut, Unreachable, UpstreamError
 from engines.protocols.base import Upstream
+from engines.transport import Transport, reader
 
 # Deadlines are kept by whoever waits (the route's, for the whole request at once); only connecting is timed here.
 _NO_TIMEOUT = None
@@ -25,20 +24,25 @@ class Answer:
 
     def __init__(self, response: httpx.Response) -> None:
         self._response = response
+        self._reader = reader(response)
         self.content_type = response.headers.get("content-type", "")
 
-    async def pieces(self) -> AsyncIterator[bytes]:
-        """The body as it arrives. Raises Disconnected when it breaks off."""
+    async def read(self) -> bytes:
+        """What has arrived, at least a byte; b"" at the end of the body. Raises Disconnected when it breaks off."""
         try:
-            async for piece in self._response.aiter_raw():
-                yield piece
-        except (httpx.TransportError, aiohttp.ClientError, OSError) as error:
+            return await self._reader.readany()
+        except (aiohttp.ClientError, OSError) as error:
             raise Disconnected(type(error).__name__) from error
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the whole body was read, so that its connection serves the next request."""
+        return self._reader.at_eof()
 
     async def whole(self, limit: int) -> bytes:
         """The whole body, at most `limit` bytes. Raises BadAnswer, Disconnected."""
         pieces, size = [], 0
-        async for piece in self.pieces():
+        while piece := await self.read():
             size += len(piece)
             if size > limit:
                 raise BadAnswer(f"more than {limit} bytes")
@@ -67,7 +71,7 @@ class Client:
     def __init__(self) -> None:
         limits = httpx.Limits(max_connections=0, max_keepalive_connections=None, keepalive_expiry=4.0)
         # Engines keep an idle connection for 5 s; giving it up after 4 keeps us from writing into a closed one.
-        transport = AiohttpTransport(limits=limits, trust_env=False)
+        transport = Transport(limits=limits, trust_env=False)
         self._http = httpx.AsyncClient(
             transport=transport, timeout=_NO_TIMEOUT, trust_env=False, follow_redirects=False
         )

@@ -3,8 +3,9 @@
 import msgspec
 
 NULL = msgspec.Raw(b"null")
+_EMPTY = frozenset({b"null", b"[]"})
 
 
 def is_empty(raw: msgspec.Raw) -> bool:
     """Whether it is null, absent or an empty list."""
-    return bytes(raw) in {b"null", b"[]"}
+    return raw is NULL or bytes(raw) in _EMPTY

@@ -62,7 +62,7 @@ class StreamedAnswer:
     async def _relay(self, answer: Answer) -> None:
         framer = Framer()
         exchange = self._exchange
-        async for piece in answer.pieces():
+        while piece := await answer.read():
             ended = False
             for data in framer.feed(piece):
                 ended = self._event(data)
@@ -70,9 +70,10 @@ class StreamedAnswer:
                     break
             await self._flush()
             if ended:
-                # Its last bytes are still to come; read, they let the connection serve the next request.
-                self._answer = None
-                self._gateway.background(_read_out(answer))
+                # Its last bytes may still be to come; read, they let the connection serve the next request.
+                if not answer.is_read:
+                    self._answer = None
+                    self._gateway.background(_read_out(answer))
                 return
         for data in framer.end():
             if self._event(data):
@@ -87,7 +88,7 @@ class StreamedAnswer:
         if not data or data[:1] == b":":
             return False  # keep-alives that some providers wrap in `data:`
         chunk = chunks.chunk_decoder.decode(data)
-        if not is_empty(chunk.error) or chunk.object == "error":
+        if chunk.object == "error" or not is_empty(chunk.error):
             raise engine_error(data)
         choices = chunks.choices_decoder.decode(chunk.choices)
         meter = self._exchange.meter
@@ -187,7 +188,7 @@ class StreamedAnswer:
 async def _read_out(answer: Answer) -> None:
     try:
         async with asyncio.timeout(1.0):
-            async for _ in answer.pieces():
+            while await answer.read():
                 continue
     except (TimeoutError, Disconnected):
         return  # it kept the connection open, or broke it: closing is all there is to do

@@ -57,7 +57,7 @@ class UsageMeter:
     """The running count of one attempt. `text` is what was delivered, kept only while nothing else counts it."""
 
     __slots__ = (
-        "_bytes", "_cached", "_final", "_lied", "_outputs", "_prompt", "_reasoning", "events", "text",
+        "_bytes", "_cached", "_final", "_latest", "_lied", "_outputs", "_prompt", "_reasoning", "events", "text",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -65,6 +65,7 @@ class UsageMeter:
         self._cached = 0
         self._reasoning = 0
         self._outputs: dict[int, int] = {}
+        self._latest: dict[int, msgspec.Raw | None] = {}
         self._final: int | None = None
         self._lied = False
         self._bytes = 0
@@ -78,20 +79,19 @@ class UsageMeter:
     @property
     def is_reported(self) -> bool:
         """Whether the upstream has counted the output itself, credibly."""
+        self._read_latest()
         return bool(self._final or any(self._outputs.values())) or (self._final == 0 and not self.has_output)
 
     def delivered(self, text: str) -> None:
         """One event's worth of output went to the client."""
         self.events += 1
         self._bytes += len(text)
-        if not self._outputs and self._bytes < _TEXT_KEPT:
+        if not self._latest and self._bytes < _TEXT_KEPT:
             self.text.append(text)
 
     def running(self, index: int, raw: msgspec.Raw) -> None:
-        """Usage on an event of choice `index`: cumulative for that choice."""
-        usage = self._read(raw)
-        if usage is not None and usage.completion_tokens is not None:
-            self._outputs[index] = max(self._outputs.get(index, 0), usage.completion_tokens)
+        """Usage on an event of choice `index`: cumulative for that choice, so only the last is ever decoded."""
+        self._latest[index] = raw
 
     def final(self, raw: msgspec.Raw) -> None:
         """Usage of the whole request. When sent twice, the larger counts: it is cumulative."""
@@ -100,6 +100,7 @@ class UsageMeter:
             self._final = max(self._final or 0, usage.completion_tokens)
 
     def timings(self, index: int, timings: Timings) -> None:
+        self._latest[index] = None
         self._note_prompt(timings.prompt_n + timings.cache_n, timings.cache_n)
         self._outputs[index] = max(self._outputs.get(index, 0), timings.predicted_n)
 
@@ -109,6 +110,7 @@ class UsageMeter:
         prompt_estimate: for an upstream that never said. most_output: n x max_tokens, the bound of what it may claim.
         counted: the delivered text by the engine's tokenizer, if it was asked. bytes_per_token: the last resort.
         """
+        self._read_latest()
         source = "estimated" if self._lied else "reported"
         prompt = self._prompt
         if not prompt:  # zero is no prompt either
@@ -122,6 +124,13 @@ class UsageMeter:
         else:
             output, source = self._guess(bytes_per_token), "estimated"
         return Counts(prompt, min(self._cached, prompt), output, min(self._reasoning, output), source)
+
+    def _read_latest(self) -> None:
+        for index, raw in self._latest.items():
+            usage = None if raw is None else self._read(raw)
+            self._latest[index] = None
+            if usage is not None and usage.completion_tokens is not None:
+                self._outputs[index] = max(self._outputs.get(index, 0), usage.completion_tokens)
 
     def _guess(self, bytes_per_token: float) -> int:
         if bytes_per_token <= 0:  # an engine that streams a token an event
