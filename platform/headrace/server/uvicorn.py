@@ -26,6 +26,7 @@ def serve(host: str, port: int) -> int:
         access_log=False,
         log_config=None,
         server_header=False,
+        proxy_headers=False,  # who is behind a proxy is for HEADRACE_BEHIND_PROXY to say
         timeout_keep_alive=75,  # longer than the usual proxy's, so that it is the proxy that closes
         timeout_graceful_shutdown=int(settings.DRAIN_SECONDS),
     )
