@@ -6,6 +6,8 @@ Beyond it, an event that the end of the body cuts off before its blank line stil
 last event is the one with the usage.
 """
 
+_AFTER_BYTE_ORDER_MARK = b"\xef\xbb\xbfdata:"
+
 
 class EventTooLarge(Exception):
     """One event exceeds the limit; the stream cannot be followed any further."""
@@ -66,6 +68,8 @@ class Framer:
             self._data.append(value)
             self._size += len(value)
             self._bound(0)
+        elif line.startswith(_AFTER_BYTE_ORDER_MARK):  # legal before the first line, where some servers write one
+            self._line(line[3:])
 
     def _complete(self, events: list[bytes]) -> None:
         if self._data:
