@@ -92,9 +92,10 @@ class Up:
         self.say("database  migrated")
         drain = self.options.drain_seconds
         supervisor.start(Web(self.options.port, self.options.server, environment, drain_seconds=drain))
-        supervisor.start(Worker(environment))
+        supervisor.wait_ready({"web"}, self._go_on)
+        supervisor.start(Worker(environment))  # after the web: they would only slow it down
         supervisor.start(Beat(home.path / "beat", environment))
-        supervisor.wait_ready({"web", "engine"}, self._go_on)
+        supervisor.wait_ready({"engine"}, self._go_on)
         self.say(banner.text(home.demo))
 
     def _start_stores(self, home: Home, supervisor: Supervisor) -> dict[str, str]:

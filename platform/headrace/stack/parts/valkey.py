@@ -5,6 +5,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from headrace.stack import credentials
 from headrace.stack.errors import NotInstalled
@@ -56,7 +58,8 @@ class Valkey(Part):
         return [str(_binary()), str(self.home / "valkey.conf")]
 
     def is_ready(self, pid: int) -> bool:
-        with redis.Redis.from_url(self.url, socket_timeout=1, socket_connect_timeout=1) as client:
+        once = Retry(NoBackoff(), 0)  # by default the client waits and asks again, for seconds
+        with redis.Redis.from_url(self.url, socket_timeout=1, socket_connect_timeout=1, retry=once) as client:
             try:
                 return int(client.info("server")["process_id"]) == pid
             except redis.RedisError:

@@ -11,8 +11,12 @@ import psycopg
 import pytest
 import redis
 from django.db import connections
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from headrace.testing.services import Services
+
+ONCE = Retry(NoBackoff(), 0)
 
 
 @pytest.mark.django_db(databases=["default", "app"])
@@ -32,7 +36,7 @@ def test_it_gives_settings_the_session_servers(services: Services) -> None:
 
 def test_it_refuses_valkey_without_the_password(services: Services) -> None:
     port = redis.Redis.from_url(services.redis_url).connection_pool.connection_kwargs["port"]
-    with redis.Redis(port=port) as client, pytest.raises(redis.AuthenticationError):
+    with redis.Redis(port=port, retry=ONCE) as client, pytest.raises(redis.AuthenticationError):
         client.ping()
 
 
@@ -57,7 +61,7 @@ def test_it_leaves_nothing_running_when_the_session_is_killed(tmp_path: Path) ->
 def answers(url: str) -> bool:
     try:
         if url.startswith("redis"):
-            with redis.Redis.from_url(url) as client:
+            with redis.Redis.from_url(url, retry=ONCE) as client:
                 client.ping()
         else:
             psycopg.connect(url.rsplit("/", 1)[0] + "/postgres").close()
