@@ -1,6 +1,8 @@
 """The shape of a decoder, as far as memory and time depend on it."""
 
+from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 Attention = Literal["full", "window", "linear"]
@@ -86,6 +88,12 @@ class Architecture:
         if "window" in kinds:
             return f"{kind} with sliding window" + (" in some layers" if "full" in kinds else "")
         return kind
+
+    @cached_property
+    def spans(self) -> tuple[tuple[Attention, int | None, int], ...]:
+        """Layers that attend alike: kind, window, how many."""
+        alike = Counter((each.attention, each.window) for each in self.layers)
+        return tuple((*key, number) for key, number in alike.items())
 
     def count(self, attention: Attention) -> int:
         return sum(layer.attention == attention for layer in self.layers)

@@ -105,7 +105,7 @@ def _highest(seconds: Callable[[float], float], target: float | None, name: str)
     low, high = IDLE_RATE, IDLE_RATE * 2
     while seconds(high) <= limit and not math.isinf(seconds(high)):
         low, high = high, high * 2
-    for _ in range(40):
+    while high - low > 1e-4 * high:
         middle = (low + high) / 2
         value = seconds(middle)
         if value <= limit and not math.isinf(value):

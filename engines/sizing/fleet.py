@@ -78,7 +78,7 @@ def best_rate(replica: Replica, workload: Workload, targets: Targets) -> tuple[f
     low, high = IDLE_RATE, IDLE_RATE * 2
     while targets.missed(at_rate(replica, workload, high, room=room)) is None:
         low, high = high, high * 2
-    for _ in range(30):
+    while high - low > 1e-4 * high:
         middle = (low + high) / 2
         if targets.missed(at_rate(replica, workload, middle, room=room)) is None:
             low = middle

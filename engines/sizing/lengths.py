@@ -23,7 +23,7 @@ class Lengths:
         variance = math.log(1 + self.cv**2)
         return math.exp(math.log(self.mean) - variance / 2 + math.sqrt(variance) * NormalDist().inv_cdf(probability))
 
-    def grid(self, points: int = 48) -> tuple[float, ...]:
+    def grid(self, points: int = 40) -> tuple[float, ...]:
         """Mid-quantiles, each standing for 1/points of the requests."""
         return tuple(self.quantile((index + 0.5) / points) for index in range(points))
 

@@ -64,9 +64,9 @@ def percentile_of_sum(waiting: Wait, services: Sequence[float], level: float = 0
     return bisect(beyond, 1 - level, 0.0, high)
 
 
-def bisect(function: Callable[[float], float], target: float, low: float, high: float, rounds: int = 40) -> float:
-    """x in [low, high] where a falling function passes `target`."""
-    for _ in range(rounds):
+def bisect(function: Callable[[float], float], target: float, low: float, high: float) -> float:
+    """x in [low, high] where a falling function passes `target`, to 1 in 100,000."""
+    while high - low > 1e-5 * high:
         middle = (low + high) / 2
         if function(middle) > target:
             low = middle

@@ -135,11 +135,11 @@ def _token_attention(replica: Replica, context: float, *, absorbed: bool) -> flo
     else:
         per_context = 4.0 * arch.heads * arch.head_dim
     flop = 0.0
-    for layer in arch.layers:
-        if layer.attention == "linear" and arch.linear:
-            flop += 6.0 * arch.linear.value_heads * arch.linear.key_dim * arch.linear.value_dim
+    for kind, window, layers in arch.spans:
+        if kind == "linear" and arch.linear:
+            flop += layers * 6.0 * arch.linear.value_heads * arch.linear.key_dim * arch.linear.value_dim
         else:
-            flop += per_context * (min(context, layer.window) if layer.window else context)
+            flop += layers * per_context * (min(context, window) if window else context)
     return flop
 
 
