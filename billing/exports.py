@@ -1,0 +1,64 @@
+"""A tenant's usage as plain values, one mapping a record, under the names that the API and the log line use too."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+from uuid import UUID
+
+from billing.models import UsageCorrection, UsageRecord
+from billing.models.usage_record import Usage
+from tenants.models import Tenant
+
+FIELDS = (
+    "request_id", "tenant", "project", "key", "model", "target", "replica", "kind", "status", "finish_reason",
+    "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "usage_source", "cost", "currency",
+    "price", "admitted_at", "finished_at", "queue_ms", "ttft_ms", "tpot_ms", "fallback", "cache", "labels",
+)  # fmt: skip
+CORRECTED = (
+    "part", "status", "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "usage_source",
+    "cost", "finished_at",
+)  # fmt: skip
+CHUNK = 1000
+
+
+def usage_rows(
+    tenant: Tenant, *, start: datetime | None = None, end: datetime | None = None, most: int
+) -> Iterator[dict[str, Any]]:
+    """The newest `most` records admitted within [start, end), newest first, read in chunks as they are asked for.
+
+    Each has FIELDS, and `corrections`: a list of what was found to have been used beyond it, mostly empty. Costs are
+    decimal text, exact, and None while unpriced; times are ISO 8601 in UTC with milliseconds.
+    """
+    records = UsageRecord.objects.of(tenant)
+    if start is not None:
+        records = records.filter(admitted_at__gte=start)
+    if end is not None:
+        records = records.filter(admitted_at__lt=end)
+    rows = records[:most].iterator(chunk_size=CHUNK)
+    while chunk := list(islice(rows, CHUNK)):
+        corrections = _corrections(tenant, chunk)
+        for record in chunk:
+            yield _values(record, FIELDS) | {"corrections": corrections[record.request_id]}
+
+
+def _corrections(tenant: Tenant, records: list[UsageRecord]) -> dict[UUID, list[dict[str, Any]]]:
+    found: dict[UUID, list[dict[str, Any]]] = defaultdict(list)
+    rows = UsageCorrection.objects.of(tenant).filter(
+        request_id__in=[record.request_id for record in records],
+        admitted_at__range=(records[-1].admitted_at, records[0].admitted_at),  # looks into these partitions alone
+    )
+    for row in rows.order_by("request_id", "part"):
+        found[row.request_id].append(_values(row, CORRECTED))
+    return found
+
+
+def _values(row: Usage, names: Iterable[str]) -> dict[str, Any]:
+    return {name: _plain(getattr(row, name)) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return value if value is None or isinstance(value, str | int | float | dict) else str(value)
