@@ -11,14 +11,20 @@ GIB = 2**30
 
 
 def lines(answer: Answer) -> list[str]:
+    """The steps as sentences, "Subject: what and why"."""
+    return [f"{subject}: {sentence}" for subject, sentence in steps(answer)]
+
+
+def steps(answer: Answer) -> list[tuple[str, str]]:
+    """(subject, sentence) pairs, in the order one would work."""
     return [
-        _weights(answer),
-        _cache(answer),
-        _room(answer),
-        _prefill(answer),
-        _decode(answer),
-        _together(answer),
-        _fleet(answer),
+        ("Weights", _weights(answer)),
+        ("KV cache", _cache(answer)),
+        ("Room", _room(answer)),
+        ("Prefill", _prefill(answer)),
+        ("Decode", _decode(answer)),
+        ("Together", _together(answer)),
+        ("Fleet", _fleet(answer)),
     ]
 
 
@@ -26,7 +32,7 @@ def _weights(answer: Answer) -> str:
     replica, parameters = answer.replica, answer.replica.parameters
     active = f", {parameters.active / 1e9:.2f} B active a token" if parameters.routed else ""
     return (
-        f"Weights: {parameters.total / 1e9:.2f} B parameters{active} in {replica.weights.name}: "
+        f"{parameters.total / 1e9:.2f} B parameters{active} in {replica.weights.name}: "
         f"{replica.weight_bytes.total / GIB:.1f} GiB, {answer.memory.weights / GIB:.1f} GiB on each of {replica.gpus} "
         "GPU(s)."
     )
@@ -44,7 +50,7 @@ def _cache(answer: Answer) -> str:
         f"; {arch.count('linear')} linear layers keep {shape.state / 2**20:.1f} MiB a sequence" if shape.state else ""
     )
     return (
-        f"KV cache ({arch.attention_kind}, {answer.replica.kv}): {how} x {layers} layers = "
+        f"{arch.attention_kind} in {answer.replica.kv}: {how} x {layers} layers = "
         f"{shape.per_token:,.0f} bytes a token{bounded}{state}."
     )
 
@@ -53,7 +59,7 @@ def _room(answer: Answer) -> str:
     engine, plan, workload = answer.replica.engine, answer.memory, answer.question.workload
     length = workload.prompt.mean + workload.output.mean
     return (
-        f"Room: {plan.capacity / GIB:.0f} GiB x {engine.memory_fraction:.2f} - {plan.weights / GIB:.1f}"
+        f"{plan.capacity / GIB:.0f} GiB x {engine.memory_fraction:.2f} - {plan.weights / GIB:.1f}"
         + (f" - {plan.draft / GIB:.1f} for the draft" if plan.draft else "")
         + f" = {plan.kv / GIB:.1f} GiB a GPU for KV: {answer.full_length} requests of {length:,.0f} tokens; "
         f"{answer.running} running at mixed lengths with 99% certainty."
@@ -67,7 +73,7 @@ def _prefill(answer: Answer) -> str:
     cached = f" ({workload.cached:.0%} of {workload.prompt.mean:,.0f} cached)" if workload.cached else ""
     busy = workload.rate * service
     return (
-        f"Prefill: {workload.new_prompt:,.0f} tokens{cached} take {service * 1000:.0f} ms of a replica, bound by "
+        f"{workload.new_prompt:,.0f} tokens{cached} take {service * 1000:.0f} ms of a replica, bound by "
         f"{chunk.bound}; {workload.rate:g} a second are {busy:.1f} replicas' work."
     )
 
@@ -80,7 +86,7 @@ def _decode(answer: Answer) -> str:
     weights, cache = step.weight_bytes_read(replica, read.tokens), step.kv_bytes_read(replica, read)
     total = workload.rate * workload.output.mean
     return (
-        f"Decode: {workload.rate:g} x {workload.output.mean:,.0f} = {total:,.0f} tokens/s; with {load.running:.0f} "
+        f"{workload.rate:g} x {workload.output.mean:,.0f} = {total:,.0f} tokens/s; with {load.running:.0f} "
         f"running a step reads {weights / 1e9:.1f} GB of weights and {cache / 1e9:.1f} GB of KV a GPU and takes "
         f"{answer.step.total * 1000:.1f} ms, bound by {answer.step.bound}: {speed:,.0f} tokens/s, "
         f"{total / speed:.1f} replicas' work."
@@ -91,7 +97,7 @@ def _together(answer: Answer) -> str:
     load, best = answer.fleet.load, answer.fleet.best_rate
     way = "sharing steps with prefill chunks" if answer.replica.engine.mixed else "stopped while prompts are read"
     return (
-        f"Together: decoding, {way}, gives a token every {load.tpot_mean * 1000:.1f} ms on average. One replica holds "
+        f"decoding, {way}, gives a token every {load.tpot_mean * 1000:.1f} ms on average. One replica holds "
         f"{best:.2f} requests/s; beyond that, {answer.fleet.limit} gives way first."
     )
 
@@ -101,7 +107,7 @@ def _fleet(answer: Answer) -> str:
     spare = f" + {fleet.spare} spare" if fleet.spare else ""
     exact = rate / fleet.best_rate
     return (
-        f"Fleet: {rate:g} / {fleet.best_rate:.2f} = {exact:.2f} -> {math.ceil(exact - 1e-9)}{spare} replicas of "
+        f"{rate:g} / {fleet.best_rate:.2f} = {exact:.2f} -> {math.ceil(exact - 1e-9)}{spare} replicas of "
         f"{fleet.gpus_each} GPU(s) = {fleet.gpus} GPUs; then TTFT p99 {load.ttft_p99 * 1000:.0f} ms, "
         f"TPOT p99 {load.tpot_p99 * 1000:.1f} ms."
     )

@@ -46,9 +46,9 @@ def _figures(answer: Answer) -> str:
     load, day, targets = answer.fleet.load, answer.day, answer.question.targets
     rows = [
         ["at the peak, per replica", "mean", "p99", "target"],
-        ["TTFT", _ms(load.ttft_mean), _ms(load.ttft_p99), _ms(targets.ttft_p99)],
-        ["TPOT", _ms(load.tpot_mean), _ms(load.tpot_p99), _ms(targets.tpot_p99)],
-        ["longest pause in an answer", "", _ms(load.longest_gap), ""],
+        ["TTFT", seconds(load.ttft_mean), seconds(load.ttft_p99), seconds(targets.ttft_p99)],
+        ["TPOT", seconds(load.tpot_mean), seconds(load.tpot_p99), seconds(targets.tpot_p99)],
+        ["longest pause in an answer", "", seconds(load.longest_gap), ""],
         ["running", f"{load.running:.0f}", f"{load.running_p99:.0f}", f"room {load.room}"],
     ]
     text = table(rows, right=frozenset({1, 2, 3}))
@@ -56,8 +56,8 @@ def _figures(answer: Answer) -> str:
         text += (
             f"\n\nSeparate pools: {pools.prefill_replicas} prefill ({pools.prefill_rate:.2f} requests/s each) and "
             f"{pools.decode_replicas} decode ({pools.decode_rate:.2f} each); moving a prompt's cache takes "
-            f"{_ms(pools.transfer)}; TTFT p99 {_ms(pools.ttft_p99)}, TPOT p99 {_ms(pools.tpot_p99)}. The table above "
-            f"and the costs below are those of one kind of replica."
+            f"{seconds(pools.transfer)}; TTFT p99 {seconds(pools.ttft_p99)}, TPOT p99 {seconds(pools.tpot_p99)}. The "
+            f"table above and the costs below are those of one kind of replica."
         )
     return (
         f"{text}\n\nA day: {day.requests:,.0f} requests, {day.gpu_hours:,.0f} GPU-hours left on, "
@@ -92,7 +92,7 @@ def _alternatives(alternatives: list[Alternative], now: int) -> str:
             rows.append([each.change, "-", "", "", "", each.refusal])
             continue
         change = f"{each.gpus - now:+d}" if each.gpus != now else "="
-        rows.append([each.change, str(each.gpus), change, _ms(each.ttft_p99), _ms(each.tpot_p99), each.price])
+        rows.append([each.change, str(each.gpus), change, seconds(each.ttft_p99), seconds(each.tpot_p99), each.price])
     return table(rows, right=frozenset({1, 2, 3, 4}))
 
 
@@ -124,7 +124,8 @@ def published_text(rows: Sequence[Comparison]) -> str:
     return "\n".join(lines)
 
 
-def _ms(seconds: float | None) -> str:
-    if seconds is None:
+def seconds(value: float | None) -> str:
+    """A time in milliseconds, or "-" for None."""
+    if value is None:
         return "-"
-    return f"{seconds * 1000:.1f} ms" if seconds < 0.1 else f"{seconds * 1000:,.0f} ms"
+    return f"{value * 1000:.1f} ms" if value < 0.1 else f"{value * 1000:,.0f} ms"

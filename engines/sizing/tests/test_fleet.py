@@ -19,7 +19,7 @@ def test_it_answers_the_chat_product_with_about_twenty_h100() -> None:
 
 def test_it_shows_its_reasoning_in_order() -> None:
     text = lines(chat())
-    assert [line.split(":")[0].split(" (")[0] for line in text] == [
+    assert [line.split(":")[0] for line in text] == [
         "Weights", "KV cache", "Room", "Prefill", "Decode", "Together", "Fleet",
     ]  # fmt: skip
     assert "131,072 bytes a token" in text[1]
