@@ -34,9 +34,13 @@ class Spent:
 
 @dataclass(frozen=True)
 class Figures:
-    """One run. Milliseconds; CPU is per stream, beyond the idle server's, which is given per second. `added_*` are over
-    the direct run of the same round and rate."""
+    """One run. Milliseconds, but for `failed`: streams that did not come whole, in no other figure but the CPU's.
 
+    CPU is per stream, beyond the idle server's, which is given per second. `added_*` are over the direct run of the
+    same round and rate.
+    """
+
+    failed: float
     cpu_ms: float
     redis_cpu_ms: float
     idle_cpu_ms: float
@@ -58,9 +62,10 @@ class Figures:
 
 
 def figures(result: Result, spent: Spent, idle: Spent) -> Figures:
-    streams = len(result.ttft)
+    streams = len(result.ttft) + len(result.failed)
     extra = spent.without(idle)
     return Figures(
+        failed=len(result.failed),
         cpu_ms=extra.cpu * 1000 / streams,
         redis_cpu_ms=extra.redis * 1000 / streams,
         idle_cpu_ms=idle.cpu * 1000 / idle.wall,
@@ -72,5 +77,6 @@ def figures(result: Result, spent: Spent, idle: Spent) -> Figures:
 
 
 def middle(runs: Sequence[Figures]) -> Figures:
-    """Each figure's own median over the rounds."""
-    return Figures(**{field.name: median(getattr(run, field.name) for run in runs) for field in fields(Figures)})
+    """Each figure's own median over the rounds; of failures, the sum."""
+    medians = Figures(**{field.name: median(getattr(run, field.name) for run in runs) for field in fields(Figures)})
+    return replace(medians, failed=sum(run.failed for run in runs))

@@ -50,7 +50,7 @@ def spent(contestant: Contestant) -> Spent:
 
 
 def load(spec: Spec, label: str) -> Result:
-    """Run the load in a process of its own. Raises BenchmarkFailed unless every stream came whole and in order."""
+    """Run the load in a process of its own. Raises BenchmarkFailed when more than a tenth of the streams failed."""
     done = subprocess.run(
         [sys.executable, "-m", "headrace.bench.load"],
         input=msgspec.json.encode(spec),
@@ -61,9 +61,9 @@ def load(spec: Spec, label: str) -> Result:
     if done.returncode:
         raise BenchmarkFailed(f"the load on {label} failed: {done.stderr.decode()[-2000:]}")
     result = msgspec.json.decode(done.stdout, type=Result)
-    if result.failed:
-        total = len(result.failed) + len(result.ttft)
-        raise BenchmarkFailed(f"{label}: {len(result.failed)} of {total} streams failed; first: {result.failed[0]}")
-    if not result.ttft:
+    total = len(result.failed) + len(result.ttft)
+    if not total:
         raise BenchmarkFailed(f"{label}: no client arrived; give more seconds or a higher rate")
+    if len(result.failed) > total / 10:
+        raise BenchmarkFailed(f"{label}: {len(result.failed)} of {total} streams failed; first: {result.failed[0]}")
     return result

@@ -73,6 +73,8 @@ class Overhead(Benchmark):
                         runs.setdefault((contestant, rate), []).append(run)
                         late += result.late
                         say(f"round {number + 1} {contestant} {rate:g}/s: {line(run)}")
+                        for why in result.failed[:3]:
+                            say(f"  a stream failed: {why}")
                 upstream.wait_until_idle()
         measured = [Measured(c.label, c.tenants, rate, middle(of)) for (c, rate), of in runs.items()]
         told = ("repeat", "tenants", "rates", "seconds", "warmup", "events", "interval_ms", "seed", "only")

@@ -54,7 +54,8 @@ def targets(measured: list[Measured]) -> list[Target]:
             run = at.get((label, rate))
             delay = None if run is None else run.delay_p99_ms
             found.append(Target(f"event delay p99, ms, {label}, {rate:g}/s", delay, DELAY_LIMIT_MS))
-    return found + growth(measured)
+    broken = sum(m.figures.failed for m in measured if m.label in {UVICORN, DAPHNE})
+    return [*found, *growth(measured), Target("Headrace's streams that did not come whole", broken, 0)]
 
 
 def growth(measured: list[Measured]) -> list[Target]:

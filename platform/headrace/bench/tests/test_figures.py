@@ -1,5 +1,7 @@
 """The arithmetic of a run."""
 
+from dataclasses import replace
+
 import pytest
 
 from headrace.bench.figures import Figures, Spent, figures, middle, percentile
@@ -16,16 +18,17 @@ def test_it_takes_the_nearest_rank() -> None:
 
 
 def test_it_charges_a_stream_what_the_idle_server_would_not_have_used() -> None:
-    result = Result(ttft=[3_000_000, 1_000_000], delays=[500_000] * 99 + [9_000_000])
+    result = Result(ttft=[3_000_000], delays=[500_000] * 99 + [9_000_000], failed=["lost"])
     run = figures(result, Spent(wall=10, cpu=0.5, redis=0.2), idle=Spent(wall=2, cpu=0.02, redis=0.0))
     assert run.cpu_ms == pytest.approx((0.5 - 0.1) * 1000 / 2)
+    assert run.failed == 1
     assert run.redis_cpu_ms == pytest.approx(100)
     assert run.idle_cpu_ms == pytest.approx(10)
-    assert (run.ttft_p50_ms, run.ttft_p99_ms, run.delay_p50_ms, run.delay_p99_ms) == (1.0, 3.0, 0.5, 0.5)
+    assert (run.ttft_p50_ms, run.ttft_p99_ms, run.delay_p50_ms, run.delay_p99_ms) == (3.0, 3.0, 0.5, 0.5)
 
 
 def flat(value: float) -> Figures:
-    return Figures(*[value] * 7)
+    return Figures(*[value] * 8)
 
 
 def test_it_adds_over_the_direct_run() -> None:
@@ -34,5 +37,5 @@ def test_it_adds_over_the_direct_run() -> None:
     assert added.cpu_ms == 5
 
 
-def test_it_takes_the_median_of_each_figure() -> None:
-    assert middle([flat(1), flat(9), flat(2)]) == flat(2)
+def test_it_takes_the_median_of_each_figure_and_the_sum_of_failures() -> None:
+    assert middle([flat(1), flat(9), flat(2)]) == replace(flat(2), failed=12)
