@@ -39,10 +39,13 @@ bench-peers: $(PEERS:%=bench-peer-%) ## the routers that `manage.py bench` compa
 bench-peer-%:
 	@.ci/environment .venv-peers-$* platform/headrace/bench/peers/$*.txt
 
-lock: install ## write requirements.lock anew from pyproject.toml
+LOCK := .venv-uv/bin/uv pip compile pyproject.toml --python-version 3.11 --universal --generate-hashes --quiet \
+	--no-emit-index-url --no-annotate --no-header
+
+lock: ## write the lock files anew from pyproject.toml: all of it, and what the image needs
 	@.ci/environment .venv-uv .ci/uv.txt
-	.venv-uv/bin/uv pip compile pyproject.toml --group embedded --group dev --python-version 3.11 --universal \
-		--upgrade --generate-hashes --no-emit-index-url --no-annotate --no-header -o requirements.lock
+	$(LOCK) --upgrade --group embedded --group dev -o requirements.lock
+	$(LOCK) --upgrade -c requirements.lock -o platform/requirements.lock
 
 clean: ## remove the environments and caches; .headrace, the state of `make up`, stays
 	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
