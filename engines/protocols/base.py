@@ -49,6 +49,8 @@ class Protocol:
     extensions: ClassVar[frozenset[str]] = frozenset()
     # Fields of OpenAI's schema this engine ignores although they change the answer.
     lacks: ClassVar[frozenset[str]] = frozenset()
+    # Whether `n` works: several choices, and their tokens counted.
+    many_choices: ClassVar[bool] = True
     # Whether an event of its stream carries one token, so that events count tokens when nothing else does.
     token_per_event: ClassVar[bool] = False
     # Whether an attempt that was given up is generated, and charged to us, to its end all the same.

@@ -12,6 +12,7 @@ class LlamaCpp(Protocol):
     extensions = EXTENSIONS
     # tool_choice is taken and ignored: the answer is plain text.
     lacks = frozenset({"tool_choice"})
+    many_choices = False  # it answers them, but its usage counts one of them
     token_per_event = True
 
     def body(self, upstream: Upstream, fields: dict[str, Any], attempt: Attempt) -> dict[str, Any]:

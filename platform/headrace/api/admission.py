@@ -41,7 +41,8 @@ def check_fields(chat: ChatRequest, route: Route, replica: Replica) -> None:
     if chat.unknown and route.unknown_fields != "drop":
         name = chat.unknown[0]
         raise ApiError("unsupported_parameter", f"Unknown or unsupported parameter: '{name}'.", param=name)
-    refused = replica.upstream.protocol.refused(chat.passed)
+    protocol = replica.upstream.protocol
+    refused = "n" if chat.n > 1 and not protocol.many_choices else protocol.refused(chat.passed)
     if refused is not None:
         raise ApiError(
             "unsupported_parameter", f"The engine of this model does not support '{refused}'.", param=refused
@@ -124,7 +125,7 @@ async def _give_back(gateway: Gateway, exchange: Exchange, taking: "asyncio.Task
     try:
         await taking
     except ApiError:
-        return  # refused: there is no hold; or Redis is away: the lease ends it
+        return  # refused, or withdrawn: there is no hold
     await gateway.settler.finish(exchange, "cancelled")
 
 
@@ -146,6 +147,7 @@ async def _take(gateway: Gateway, exchange: Exchange) -> list[Level]:
             f" and could never be admitted: the limit is {large.meter.limit}.",
         ) from None
     except redis.RedisError:
+        gateway.withdrawals.add(exchange.id)
         raise ApiError("redis_unavailable", "Limits cannot be checked right now.", retry_after=1) from None
 
 

@@ -116,7 +116,7 @@ class UsageMeter:
         if not prompt:  # zero is no prompt either
             prompt, source = prompt_estimate, "estimated"
         if self.is_reported:
-            output = self._final or sum(self._outputs.values())
+            output = max(self._final or 0, sum(self._outputs.values()))
             if output > max(most_output, self.events):
                 output, source = max(most_output, self.events), "estimated"
         elif counted is not None:

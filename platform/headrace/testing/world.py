@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import redis
 
+from billing import drain
 from billing.models import UsageRecord
 from engines.models import Pool, Replica
 from headrace.testing.web import WebProcess
@@ -19,13 +20,20 @@ from tenants.models import ApiKey, Project, Tenant
 class World:
     """Rows are committed; each world has names of its own, so that worlds share a database and a web process."""
 
-    def __init__(self, upstream_url: str, *, engine: str = "sglang", upstream_model: str = "scripted") -> None:
+    def __init__(
+        self,
+        upstream_url: str,
+        *,
+        engine: str = "sglang",
+        upstream_model: str = "scripted",
+        context_window: int = 100_000,
+    ) -> None:
         self.name = f"w{secrets.token_hex(5)}"
         self.model = f"model-{self.name}"
         pool = Pool.objects.create(name=self.name, engine=engine, model=upstream_model)
         Replica.objects.filter(url=upstream_url).delete()  # an earlier test's world had it
         Replica.objects.create(pool=pool, name="r1", url=upstream_url)
-        model = Model.objects.create(name=self.model, context_window=100_000, default_max_tokens=1000)
+        model = Model.objects.create(name=self.model, context_window=context_window, default_max_tokens=1000)
         self.route = Route.objects.create(model=model)
         Target.objects.create(route=self.route, position=0, pool=pool)
         self.tenant = self.add_tenant("acme")
@@ -72,6 +80,12 @@ class World:
                 assert time.monotonic() < deadline, answer.text
                 time.sleep(0.05)
         return self
+
+
+def drained(client: "redis.Redis") -> None:
+    """Have everything in the usage stream written to the ledger."""
+    while client.xlen(holds.USAGE):
+        drain.drain_all(client)
 
 
 def records(world: World) -> list[UsageRecord]:
