@@ -48,14 +48,17 @@ BEGIN
                    updated, target, key);
 END $$;
 
--- headrace_app sees and writes only rows of the tenant named by the setting; without the setting, none.
+-- headrace_app sees and writes only rows of the tenant named by the setting; without it (NULL, or empty once a
+-- transaction that had it is over), none.
 CREATE FUNCTION headrace_tenant_only(target regclass, tenant_column text, privileges text) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY', target);
-    EXECUTE format('CREATE POLICY headrace_tenant ON %s TO headrace_app '
-                   'USING (%2$I = current_setting(''headrace.tenant'', true)) '
-                   'WITH CHECK (%2$I = current_setting(''headrace.tenant'', true))', target, tenant_column);
+    EXECUTE format($policy$
+        CREATE POLICY headrace_tenant ON %1$s TO headrace_app
+        USING (%2$I = nullif(current_setting('headrace.tenant', true), ''))
+        WITH CHECK (%2$I = nullif(current_setting('headrace.tenant', true), ''))
+        $policy$, target, tenant_column);
     EXECUTE format('GRANT %s ON %s TO headrace_app', privileges, target);
 END $$;
 

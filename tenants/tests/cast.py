@@ -1,0 +1,28 @@
+"""The cast of the tests: acme with a project and a key, globex beside it."""
+
+from typing import Any
+
+from django.db import connection
+
+from tenants.issuing import draft_key
+from tenants.models import ApiKey, Project, Tenant
+
+
+def make_tenant(slug: str = "acme", **fields: Any) -> Tenant:
+    return Tenant.objects.create(**{"slug": slug, "name": slug.title()} | fields)
+
+
+def make_project(tenant: Tenant, slug: str = "web", **fields: Any) -> Project:
+    return Project.objects.create(**{"tenant": tenant, "slug": slug, "name": slug.title()} | fields)
+
+
+def make_key(project: Project, name: str = "ci", **fields: Any) -> ApiKey:
+    key, _ = draft_key(project=project, name=name, **fields)
+    key.save(force_insert=True)
+    return key
+
+
+def sql(statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters or None)
+        return cursor.fetchall() if cursor.description else []

@@ -1,0 +1,129 @@
+"""The database itself keeps tenants apart: as headrace_app, a transaction sees the tenant it names and nothing else."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import ProgrammingError, transaction
+
+from billing.drain import drain_all
+from billing.tests.stream import append, connect, usage_event
+from tenants.models import Member
+from tenants.tests.cast import make_key, make_project, make_tenant, sql
+
+pytestmark = pytest.mark.django_db
+
+TABLES = {
+    "tenants_tenant": "slug",
+    "tenants_project": "tenant_id",
+    "tenants_member": "tenant_id",
+    "tenants_apikey": "tenant_id",
+    "tenants_auditentry": "tenant",
+    "billing_usagerecord": "tenant",
+    "billing_usagecorrection": "tenant",
+    "billing_usagehour": "tenant",
+}
+CLOSED = [
+    "engines_pool", "engines_replica", "engines_provider", "routing_target", "billing_deadletter", "config_change",
+    "auth_user", "django_session", "django_admin_log",
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def two_tenants() -> Iterator[None]:
+    """acme and globex with a row in every table, and the connection working as headrace_app."""
+    for slug in ("acme", "globex"):
+        tenant = make_tenant(slug)
+        make_key(make_project(tenant))
+        Member.objects.create(tenant=tenant, user=User.objects.create(username=slug), role="owner")
+    with connect() as client:
+        for slug in ("acme", "globex"):
+            event = usage_event(tenant=slug)
+            append(client, event, event | {"part": 1, "cost_nano": None, "cost": None})
+        drain_all(client)
+    sql("SET ROLE headrace_app")
+    yield
+    sql("SET ROLE headrace_system")
+
+
+def name(tenant: str) -> None:
+    sql("SELECT set_config('headrace.tenant', %s, true)", tenant)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_it_shows_the_named_tenants_rows_and_no_others(table: str) -> None:
+    for tenant in ("acme", "globex"):
+        name(tenant)
+        assert {row[0] for row in sql(f"SELECT {TABLES[table]} FROM {table}")} == {tenant}
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("tenant", ["", "acm", "acme ", "%", "ACME", "acme' OR true --"])
+def test_it_shows_nothing_where_no_tenant_is_named(table: str, tenant: str) -> None:
+    name(tenant)
+    assert sql(f"SELECT * FROM {table}") == []
+
+
+def test_it_shows_nothing_after_the_transaction_that_named_the_tenant() -> None:
+    with transaction.atomic():
+        name("acme")
+        transaction.set_rollback(True)
+    assert sql("SELECT * FROM tenants_tenant") == []
+
+
+def test_it_writes_into_no_other_tenant() -> None:
+    (theirs,) = [row[0] for row in _as_system("SELECT id FROM tenants_project WHERE tenant_id = 'globex'")]
+    name("acme")
+    assert sql("UPDATE tenants_project SET name = 'x' RETURNING tenant_id") == [("acme",)]
+    assert sql("UPDATE tenants_project SET name = 'x' WHERE id = %s RETURNING id", theirs) == []
+    assert sql("DELETE FROM tenants_apikey WHERE tenant_id = 'globex' RETURNING 1") == []
+    for statement in (
+        "INSERT INTO tenants_project (tenant_id, slug, name, created_at) VALUES ('globex', 'mine', 'x', now())",
+        "UPDATE tenants_member SET tenant_id = 'globex'",
+    ):
+        with pytest.raises(ProgrammingError, match="row-level security"), transaction.atomic():
+            sql(statement)
+
+
+@pytest.mark.parametrize("table", CLOSED)
+def test_it_has_no_business_with_the_platforms_own_tables(table: str) -> None:
+    name("acme")
+    with pytest.raises(ProgrammingError, match="permission denied"), transaction.atomic():
+        sql(f"SELECT * FROM {table}")
+
+
+def test_it_writes_no_record_no_audit_entry_and_no_tenant() -> None:
+    name("acme")
+    for statement in (
+        "INSERT INTO tenants_auditentry (who, origin, tenant, action, subject) VALUES ('', '', 'acme', 'created', '')",
+        "UPDATE tenants_tenant SET suspended_at = NULL",
+        "DELETE FROM billing_usagerecord",
+        "UPDATE billing_usagehour SET cost = 0",
+        "TRUNCATE tenants_project",
+    ):
+        with pytest.raises(ProgrammingError, match="permission denied"), transaction.atomic():
+            sql(statement)
+
+
+def test_it_leaves_an_audit_entry_of_its_own_writes() -> None:
+    name("acme")
+    sql("UPDATE tenants_project SET name = 'renamed'")
+    assert sql("SELECT action, after FROM tenants_auditentry ORDER BY id DESC LIMIT 1") == [
+        ("changed", '{"name": "renamed"}')
+    ]
+
+
+def test_it_is_never_passed_by_the_screens_role_nor_by_the_owner_of_a_view() -> None:
+    assert _as_system("SELECT rolbypassrls OR rolsuper FROM pg_roles WHERE rolname = 'headrace_app'") == [(False,)]
+    unguarded = _as_system(
+        "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition AND NOT relrowsecurity"
+        " AND relnamespace = 'public'::regnamespace AND has_table_privilege('headrace_app', oid, 'SELECT')"
+    )
+    assert {row[0] for row in unguarded} == {"routing_model", "routing_route"}  # public names, the same for all
+
+
+def _as_system(statement: str) -> list[tuple[object, ...]]:
+    sql("SET ROLE headrace_system")
+    rows = sql(statement)
+    sql("SET ROLE headrace_app")
+    return rows
