@@ -13,6 +13,7 @@ from engines.launch import model_file
 
 _HERE = Path(__file__).resolve().parent
 SHIMS = _HERE / "sglang_shims"
+ROOT = _HERE.parents[1]
 
 # What Headrace relies on, on any hardware.
 GATEWAY_FLAGS = [
@@ -56,7 +57,7 @@ def check(environment: Path) -> None:
 
 
 def command(environment: Path) -> list[str]:
-    """What starts the server; add `--port N`. The project's root has to be on PYTHONPATH."""
+    """What starts the server; add `--port N`. ROOT has to be on PYTHONPATH."""
     return [str(environment / "bin" / "python"), "-m", "engines.launch.sglang_cpu"]
 
 
@@ -76,9 +77,12 @@ def main() -> None:
         "TRANSFORMERS_OFFLINE": "1",
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
     }
+    inherited = {
+        name: value for name, value in os.environ.items() if name != "PROMETHEUS_MULTIPROC_DIR"
+    }  # Headrace's own
     server = [sys.executable, "-m", "sglang.launch_server", "--host=127.0.0.1", f"--port={options.port}"]
     model = [f"--model-path={model_folder(environment)}", f"--served-model-name={model_file.NAME}"]
-    os.execve(sys.executable, [*server, *model, *CPU_FLAGS, *GATEWAY_FLAGS, *further], {**os.environ, **variables})
+    os.execve(sys.executable, [*server, *model, *CPU_FLAGS, *GATEWAY_FLAGS, *further], {**inherited, **variables})
 
 
 if __name__ == "__main__":

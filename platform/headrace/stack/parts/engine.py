@@ -54,3 +54,6 @@ class SGLang(Engine):
 
     def command(self) -> list[str]:
         return [*sglang_cpu.command(self._environment), "--port", str(self.port)]
+
+    def environment(self) -> dict[str, str]:
+        return {"PYTHONPATH": str(sglang_cpu.ROOT)}  # its environment knows nothing of ours
