@@ -64,6 +64,7 @@ class Exchange:
         self.on_silence: Callable[[float], None] | None = None  # told the time each beat, while all deadlines hold
         self.task: asyncio.Task[None] | None = None
         self.interruption: Exception | None = None
+        self.is_ending = False  # whether its settlement has begun
 
     # --- how far it is ------------------------------------------------------------------------------------------------
     @property
@@ -142,8 +143,11 @@ class Exchange:
 
     # --- interrupting it ----------------------------------------------------------------------------------------------
     def interrupt(self, reason: Exception) -> None:
-        """End it for `reason`: its task is cancelled and learns the reason. The first reason stands."""
-        if self.interruption is None:
+        """End it for `reason`: its task is cancelled and learns the reason. The first reason stands.
+
+        One that is being settled cannot be interrupted: what it ended as is decided, and its client still hears it.
+        """
+        if self.interruption is None and not self.is_ending:
             self.interruption = reason
             if self.task is not None:
                 self.task.cancel()

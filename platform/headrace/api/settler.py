@@ -50,6 +50,7 @@ class Settler:
         """End `exchange` as `status`, after `before` (hanging up); what is billed. Only the first call decides."""
         ending = self._endings.get(exchange.id)
         if ending is None:
+            exchange.is_ending = True
             ending = asyncio.create_task(self._finish(exchange, status, before))
             self._endings[exchange.id] = ending
             ending.add_done_callback(lambda _: self._endings.pop(exchange.id, None))

@@ -1,4 +1,8 @@
-"""Real web processes, one under each server, and a scripted upstream, shared by the tests of a module."""
+"""Real web processes and scripted upstreams.
+
+`web` and `upstream` are a module's own, `web` under each server in turn. `gateway` and `engine` serve the whole
+session, for what no server makes a difference to.
+"""
 
 from collections.abc import Generator, Iterator
 from typing import Any
@@ -7,6 +11,7 @@ import pytest
 import redis
 from pytest_django import DjangoDbBlocker
 
+from headrace.api.tests.calling import Place
 from headrace.testing.services import Services
 from headrace.testing.upstream import ScriptedUpstream
 from headrace.testing.web import WebProcess
@@ -52,6 +57,36 @@ def upstream() -> Iterator[ScriptedUpstream]:
 def world(upstream: ScriptedUpstream) -> World:
     upstream.reset()
     return World(upstream.url)
+
+
+@pytest.fixture(scope="session")
+def gateway(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebProcess]:
+    """One web process for all modules. It logs all it can, so that what must not be logged can be searched for."""
+    log = tmp_path_factory.mktemp("gateway") / "web.log"
+    process = WebProcess(
+        log,
+        HEADRACE_LOG_LEVEL="DEBUG",
+        HEADRACE_HEADERS_AFTER_SECONDS="3",
+        HEADRACE_MEDIA_HOSTS="images.example",
+        HEADRACE_METRICS_TOKEN="token-of-the-tests",
+    )
+    try:
+        yield process.wait_ready()
+    finally:
+        process.stop()
+    assert "sk-hr-" not in log.read_text(), "a key is in the log"
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[ScriptedUpstream]:
+    with ScriptedUpstream(tokens=5, interval_ms=1) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def place(committed: None, gateway: WebProcess, engine: ScriptedUpstream) -> Place:
+    """A module's own tenant, key and model, known to `gateway` and served by `engine`."""
+    return Place(gateway, engine)
 
 
 @pytest.fixture
