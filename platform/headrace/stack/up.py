@@ -22,8 +22,8 @@ from headrace.stack.supervisor import Supervisor
 
 ENGINES = ("llamacpp", "sglang", "none")
 
-# Whoever writes to a store stops before it.
-_STOP_ORDER = ({"web", "beat", "setup"}, {"worker", "engine"}, {"valkey", "postgres"})
+# Streams that end need the engine until they have; whoever writes to a store stops before it.
+_STOP_ORDER = ({"web", "worker", "beat"}, {"engine"}, {"valkey", "postgres"})
 
 
 class Stopped(Exception):
@@ -95,7 +95,7 @@ class Up:
         supervisor.wait_ready({"web"}, self._go_on)
         supervisor.start(Worker(environment))  # after the web: they would only slow it down
         supervisor.start(Beat(home.path / "beat", environment))
-        supervisor.wait_ready({"engine"}, self._go_on)
+        supervisor.wait_ready({"engine", "worker", "beat"}, self._go_on)
         self.say(banner.text(home.demo))
 
     def _start_stores(self, home: Home, supervisor: Supervisor) -> dict[str, str]:
