@@ -119,6 +119,7 @@ def main() -> None:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         result = runner.run(Load(spec).run())
     sys.stdout.buffer.write(msgspec.json.encode(result))
+    sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":

@@ -60,7 +60,11 @@ def load(spec: Spec, label: str) -> Result:
     )
     if done.returncode:
         raise BenchmarkFailed(f"the load on {label} failed: {done.stderr.decode()[-2000:]}")
-    result = msgspec.json.decode(done.stdout, type=Result)
+    try:
+        result = msgspec.json.decode(done.stdout, type=Result)
+    except msgspec.DecodeError as error:
+        said = f"{error}; {len(done.stdout)} bytes, then {done.stderr.decode()[-2000:]!r}"
+        raise BenchmarkFailed(f"the load on {label} said nothing sensible: {said}") from error
     total = len(result.failed) + len(result.ttft)
     if not total:
         raise BenchmarkFailed(f"{label}: no client arrived; give more seconds or a higher rate")
