@@ -35,8 +35,13 @@ class Answer:
     break_even: money.BreakEven | None
 
     @property
+    def whole(self) -> Fleet | Pools:
+        """What is to be run: the two pools where they were asked for, else the fleet. `fleet` is there either way."""
+        return self.pools or self.fleet
+
+    @property
     def gpus(self) -> int:
-        return self.pools.gpus if self.pools else self.fleet.gpus
+        return self.whole.gpus
 
     @property
     def bound(self) -> str:
@@ -49,8 +54,9 @@ def solve(question: Question) -> Answer:
     replica, found = _choose(question)
     workload = question.workload
     context, _ = workload.resident
-    hours = day.over_day(found, workload, question.shares)
     pools = disaggregation.size(replica, workload, question.targets) if question.disaggregated else None
+    whole = pools or found
+    hours = day.over_day(whole, workload, question.shares)
     return Answer(
         question=question,
         replica=replica,
@@ -62,8 +68,8 @@ def solve(question: Question) -> Answer:
         fleet=found,
         pools=pools,
         day=hours,
-        cost=money.over_day(found, workload, hours, question.prices) if question.prices else None,
-        break_even=money.break_even(found, workload, hours, question.prices) if question.prices else None,
+        cost=money.over_day(whole, workload, hours, question.prices) if question.prices else None,
+        break_even=money.break_even(whole, workload, hours, question.prices) if question.prices else None,
     )
 
 

@@ -64,7 +64,7 @@ def ask(given: Mapping[str, Any], told: Sequence[str] = ()) -> Question:
     workload = _workload(values)
     assumptions = list(told)
     if workload.prompt.cv == 1.0 and "prompt_cv" not in given:
-        assumptions.append("lengths are lognormal with a deviation equal to their mean (--prompt-cv, --output-cv)")
+        assumptions.append("lengths are lognormal, and deviate by as much as their mean")
     assumptions.append("arrivals are Poisson and each replica gets an equal, independent share of them")
     if values["weights"] is None and card.checkpoint_format != "bf16":
         assumptions.append(f"weights in {card.checkpoint_format}, as published")

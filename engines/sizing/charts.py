@@ -16,12 +16,12 @@ def charts(answer: Answer) -> dict[str, Any]:
 
 
 def _replicas(answer: Answer) -> dict[str, Any]:
-    peak, spare = answer.question.workload.rate, answer.fleet.spare
+    peak, whole = answer.question.workload.rate, answer.whole
     rates = [2 * peak * (index + 1) / RATE_POINTS for index in range(RATE_POINTS)]
     return {
-        "points": [[rate, answer.fleet.needed(rate) + spare] for rate in rates],
-        "peak": [peak, answer.fleet.replicas + spare],
-        "gpus_per_replica": answer.fleet.gpus_each,
+        "points": [[rate, whole.gpus_for(rate) // whole.gpus_each] for rate in rates],
+        "peak": [peak, whole.gpus // whole.gpus_each],
+        "gpus_per_replica": whole.gpus_each,
     }
 
 
@@ -29,13 +29,13 @@ def _cost(answer: Answer) -> dict[str, Any] | None:
     prices, workload = answer.question.prices, answer.question.workload
     if prices is None:
         return None
-    speed = answer.fleet.best_rate * workload.output.mean
-    lowest = math.log10(0.02)
+    speed = answer.whole.capacity * workload.output.mean
+    lowest = math.log10(min(0.02, max(1e-6, answer.day.utilisation / 2)))
     shares = [10 ** (lowest * (1 - index / (UTILISATION_POINTS - 1))) for index in range(UTILISATION_POINTS)]
     hosted = None
     if prices.hosted_input is not None and prices.hosted_output is not None:
         hosted = prices.hosted_output + prices.hosted_input * workload.prompt.mean / workload.output.mean
-    hour = prices.gpu_hour * answer.fleet.gpus_each
+    hour = prices.gpu_hour * answer.gpus
     return {
         "points": [[share, cost.per_million(hour, speed, share)] for share in shares],
         "here": [answer.day.utilisation, answer.cost.per_million_output if answer.cost else None],

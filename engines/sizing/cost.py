@@ -6,8 +6,7 @@ Estimates in floating point, in whatever currency the prices are given in; nothi
 from dataclasses import dataclass
 
 from engines.sizing.checks import within
-from engines.sizing.day import Day
-from engines.sizing.fleet import Fleet
+from engines.sizing.day import Capacity, Day
 from engines.sizing.lengths import Workload
 
 MILLION = 1_000_000
@@ -60,20 +59,19 @@ def per_million(price_hour: float, tokens_per_second: float, utilisation: float 
     return price_hour / (tokens_per_second * 3600 * utilisation) * MILLION
 
 
-def over_day(fleet: Fleet, workload: Workload, day: Day, prices: Prices) -> Cost:
+def over_day(fleet: Capacity, workload: Workload, day: Day, prices: Prices) -> Cost:
     still, following = day.gpu_hours * prices.gpu_hour, day.gpu_hours_following * prices.gpu_hour
-    capacity = fleet.best_rate * workload.output.mean
     return Cost(
         per_day=still,
         per_day_following=following,
         per_million_output=still / day.output_tokens * MILLION,
         per_million_output_following=following / day.output_tokens * MILLION,
-        per_million_output_at_capacity=per_million(prices.gpu_hour * fleet.gpus_each, capacity),
+        per_million_output_at_capacity=per_million(prices.gpu_hour * fleet.gpus, fleet.capacity * workload.output.mean),
         per_million_total=still / (day.output_tokens + day.input_tokens) * MILLION,
     )
 
 
-def break_even(fleet: Fleet, workload: Workload, day: Day, prices: Prices) -> BreakEven | None:
+def break_even(fleet: Capacity, workload: Workload, day: Day, prices: Prices) -> BreakEven | None:
     """Where the fleet, left on all day, costs what a hosted API would: gpus x price / 3,600 / hosted price of one
     request. None without both hosted prices. Cached input is counted at the full hosted price."""
     if prices.hosted_input is None or prices.hosted_output is None:
@@ -83,5 +81,4 @@ def break_even(fleet: Fleet, workload: Workload, day: Day, prices: Prices) -> Br
     hosted = per_request * day.requests
     own = day.gpu_hours * prices.gpu_hour
     rate = fleet.gpus * prices.gpu_hour / 3600 / per_request if per_request else float("inf")
-    capacity = fleet.best_rate * (fleet.replicas + fleet.spare)
-    return BreakEven(per_request, hosted, rate, rate / capacity, "own GPUs" if own < hosted else "hosted")
+    return BreakEven(per_request, hosted, rate, rate / fleet.capacity, "own GPUs" if own < hosted else "hosted")

@@ -1,10 +1,10 @@
 """The load over a day: 24 hourly shares of the peak rate."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from engines.sizing.checks import known, within
 from engines.sizing.errors import BadValue
-from engines.sizing.fleet import Fleet
 from engines.sizing.lengths import Workload
 
 # Shapes to start from, not measurements: `--from-usage` takes the ledger's own.
@@ -21,6 +21,16 @@ CURVES: dict[str, tuple[float, ...]] = {
 }  # fmt: skip
 
 
+class Capacity(Protocol):
+    """What a day and its cost need of a fleet, of one pool or of two."""
+
+    @property
+    def gpus(self) -> int: ...
+    @property
+    def capacity(self) -> float: ...
+    def gpus_for(self, rate: float) -> int: ...
+
+
 @dataclass(frozen=True)
 class Day:
     """`requests` a day; GPU-hours with the peak's fleet left on, and with replicas following the hours (each hour
@@ -32,7 +42,7 @@ class Day:
     gpu_hours: float
     gpu_hours_following: float
     utilisation: float
-    replicas_by_hour: tuple[int, ...]
+    gpus_by_hour: tuple[int, ...]
 
 
 def curve(name: str) -> tuple[float, ...]:
@@ -50,17 +60,16 @@ def check_curve(shares: tuple[float, ...]) -> tuple[float, ...]:
     return shares
 
 
-def over_day(fleet: Fleet, workload: Workload, shares: tuple[float, ...]) -> Day:
-    """Sums over the hours of rate x share x 3,600 requests and the replicas that hold them."""
-    needed = tuple(fleet.needed(workload.rate * share) if share else 1 for share in shares)
+def over_day(fleet: Capacity, workload: Workload, shares: tuple[float, ...]) -> Day:
+    """Sums over the hours of rate x share x 3,600 requests and the GPUs that hold them."""
+    hours = tuple(fleet.gpus_for(workload.rate * share) for share in shares)
     requests = sum(workload.rate * share * 3600 for share in shares)
-    mean_rate = requests / 86_400
     return Day(
         requests=requests,
         input_tokens=requests * workload.prompt.mean,
         output_tokens=requests * workload.output.mean,
         gpu_hours=24.0 * fleet.gpus,
-        gpu_hours_following=float(sum((count + fleet.spare) * fleet.gpus_each for count in needed)),
-        utilisation=mean_rate / (fleet.best_rate * (fleet.replicas + fleet.spare)),
-        replicas_by_hour=needed,
+        gpu_hours_following=float(sum(hours)),
+        utilisation=requests / 86_400 / fleet.capacity,
+        gpus_by_hour=hours,
     )

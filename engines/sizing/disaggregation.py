@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from engines.sizing import memory, prefill, queueing
 from engines.sizing.decode import token_time
 from engines.sizing.errors import BadValue, OutOfReach
-from engines.sizing.fleet import IDLE_RATE, Targets
+from engines.sizing.fleet import IDLE_RATE, Targets, needed
 from engines.sizing.lengths import Workload
 from engines.sizing.memory import P99
 from engines.sizing.replica import Replica
@@ -19,10 +19,11 @@ from engines.sizing.replica import Replica
 
 @dataclass(frozen=True)
 class Pools:
-    """Replicas and best requests/s of each pool; `transfer` seconds to move a mean prompt's cache."""
+    """Replicas and best requests/s of each pool, `spare` more in each; `transfer` seconds to move a prompt's cache."""
 
     prefill_replicas: int
     decode_replicas: int
+    spare: int
     gpus_each: int
     prefill_rate: float
     decode_rate: float
@@ -32,7 +33,17 @@ class Pools:
 
     @property
     def gpus(self) -> int:
-        return (self.prefill_replicas + self.decode_replicas) * self.gpus_each
+        return (self.prefill_replicas + self.decode_replicas + 2 * self.spare) * self.gpus_each
+
+    @property
+    def capacity(self) -> float:
+        """Requests/s that both pools hold, the spare replicas too: the lesser of the two."""
+        prefills, decodes = self.prefill_replicas + self.spare, self.decode_replicas + self.spare
+        return min(self.prefill_rate * prefills, self.decode_rate * decodes)
+
+    def gpus_for(self, rate: float) -> int:
+        prefills, decodes = needed(rate, self.prefill_rate), needed(rate, self.decode_rate)
+        return (prefills + decodes + 2 * self.spare) * self.gpus_each
 
 
 def size(replica: Replica, workload: Workload, targets: Targets) -> Pools:
@@ -53,10 +64,11 @@ def size(replica: Replica, workload: Workload, targets: Targets) -> Pools:
 
     prefill_rate = _highest(ttft, targets.ttft_p99, "TTFT p99")
     decode_rate = _highest(tpot, targets.tpot_p99, "TPOT p99")
-    prefills, decodes = math.ceil(workload.rate / prefill_rate - 1e-9), math.ceil(workload.rate / decode_rate - 1e-9)
+    prefills, decodes = needed(workload.rate, prefill_rate), needed(workload.rate, decode_rate)
     return Pools(
         prefill_replicas=prefills,
         decode_replicas=decodes,
+        spare=targets.spare,
         gpus_each=replica.gpus,
         prefill_rate=prefill_rate,
         decode_rate=decode_rate,

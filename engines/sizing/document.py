@@ -6,6 +6,7 @@ from typing import Any
 from engines.sizing import reasoning
 from engines.sizing.alternatives import Alternative
 from engines.sizing.answer import Answer
+from engines.sizing.reasoning import counted
 
 
 def document(answer: Answer, alternatives: list[Alternative] | None = None) -> dict[str, Any]:
@@ -88,12 +89,12 @@ def verdict(answer: Answer) -> dict[str, Any]:
     fleet, pools = answer.fleet, answer.pools
     return {
         "gpus": answer.gpus,
-        "replicas": fleet.replicas if pools is None else pools.prefill_replicas + pools.decode_replicas,
+        "replicas": answer.gpus // fleet.gpus_each,
         "gpus_per_replica": fleet.gpus_each,
         "spare": fleet.spare,
-        "rate_per_replica": fleet.best_rate,
+        "capacity": answer.whole.capacity,
         "bound": answer.bound,
-        "gives_way_first": fleet.limit,
+        "gives_way_first": fleet.limit if pools is None else None,
         "sentence": sentence(answer),
     }
 
@@ -104,10 +105,10 @@ def sentence(answer: Answer) -> str:
     if pools := answer.pools:
         return (
             f"{answer.gpus} x {name}: {pools.prefill_replicas} prefill and {pools.decode_replicas} decode replicas of "
-            f"{pools.gpus_each} GPU(s)"
+            f"{counted(pools.gpus_each, 'GPU')}"
         )
     spare = f", {fleet.spare} of them spare" if fleet.spare else ""
     return (
-        f"{answer.gpus} x {name}: {fleet.replicas + fleet.spare} replicas of {fleet.gpus_each} GPU(s){spare}; bound by "
-        f"{answer.bound}, {fleet.limit} gives way first"
+        f"{answer.gpus} x {name}: {counted(fleet.replicas + fleet.spare, 'replica')} of "
+        f"{counted(fleet.gpus_each, 'GPU')}{spare}; bound by {answer.bound}, {fleet.limit} gives way first"
     )

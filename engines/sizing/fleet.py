@@ -58,12 +58,25 @@ class Fleet:
         return (self.replicas + self.spare) * self.gpus_each
 
     @property
+    def capacity(self) -> float:
+        """Requests/s that all replicas together hold, the spare ones too."""
+        return self.best_rate * (self.replicas + self.spare)
+
+    def gpus_for(self, rate: float) -> int:
+        return (self.needed(rate) + self.spare) * self.gpus_each
+
+    @property
     def bound(self) -> str:
         return "memory" if self.limit == "memory" else self.load.bound
 
     def needed(self, rate: float) -> int:
-        """Replicas for another rate: each takes an equal, independent share, so it is rate / best_rate, rounded up."""
-        return max(1, math.ceil(rate / self.best_rate - 1e-9))
+        """Replicas for another rate."""
+        return needed(rate, self.best_rate)
+
+
+def needed(rate: float, best: float) -> int:
+    """Replicas for `rate` when each holds `best`: equal, independent shares, so rate / best rounded up; at least 1."""
+    return max(1, math.ceil(rate / best - 1e-9))
 
 
 def best_rate(replica: Replica, workload: Workload, targets: Targets) -> tuple[float, str]:
@@ -90,7 +103,7 @@ def best_rate(replica: Replica, workload: Workload, targets: Targets) -> tuple[f
 def size(replica: Replica, workload: Workload, targets: Targets) -> Fleet:
     """The fewest replicas that hold the workload's peak rate within targets: ceil(rate / best_rate)."""
     best, limit = best_rate(replica, workload, targets)
-    count = max(1, math.ceil(workload.rate / best - 1e-9))
+    count = needed(workload.rate, best)
     load = at_rate(replica, workload, workload.rate / count)
     if load is None:  # best_rate is a rate that is held, and this one is no higher
         raise AssertionError("a held rate became unheld")

@@ -5,6 +5,7 @@ import math
 from engines.sizing import prefill, step
 from engines.sizing.answer import Answer
 from engines.sizing.decode import tokens_per_second
+from engines.sizing.disaggregation import Pools
 from engines.sizing.step import StepLoad
 
 GIB = 2**30
@@ -17,24 +18,25 @@ def lines(answer: Answer) -> list[str]:
 
 def steps(answer: Answer) -> list[tuple[str, str]]:
     """(subject, sentence) pairs, in the order one would work."""
-    return [
+    work = [
         ("Weights", _weights(answer)),
         ("KV cache", _cache(answer)),
         ("Room", _room(answer)),
         ("Prefill", _prefill(answer)),
         ("Decode", _decode(answer)),
-        ("Together", _together(answer)),
-        ("Fleet", _fleet(answer)),
     ]
+    if answer.pools:
+        return [*work, ("Prefill pool", _prefill_pool(answer.pools)), ("Decode pool", _decode_pool(answer.pools))]
+    return [*work, ("Together", _together(answer)), ("Fleet", _fleet(answer))]
 
 
 def _weights(answer: Answer) -> str:
     replica, parameters = answer.replica, answer.replica.parameters
     active = f", {parameters.active / 1e9:.2f} B active a token" if parameters.routed else ""
+    each = f", {answer.memory.weights / GIB:.1f} GiB on each of {replica.gpus} GPUs" if replica.gpus > 1 else ""
     return (
         f"{parameters.total / 1e9:.2f} B parameters{active} in {replica.weights.name}: "
-        f"{replica.weight_bytes.total / GIB:.1f} GiB, {answer.memory.weights / GIB:.1f} GiB on each of {replica.gpus} "
-        "GPU(s)."
+        f"{replica.weight_bytes.total / GIB:.1f} GiB{each}."
     )
 
 
@@ -74,7 +76,7 @@ def _prefill(answer: Answer) -> str:
     busy = workload.rate * service
     return (
         f"{workload.new_prompt:,.0f} tokens{cached} take {service * 1000:.0f} ms of a replica, bound by "
-        f"{chunk.bound}; {workload.rate:g} a second are {busy:.1f} replicas' work."
+        f"{chunk.bound}; {plain(workload.rate)} a second are {busy:.1f} replicas' work."
     )
 
 
@@ -86,7 +88,7 @@ def _decode(answer: Answer) -> str:
     weights, cache = step.weight_bytes_read(replica, read.tokens), step.kv_bytes_read(replica, read)
     total = workload.rate * workload.output.mean
     return (
-        f"{workload.rate:g} x {workload.output.mean:,.0f} = {total:,.0f} tokens/s; with {load.running:.0f} "
+        f"{plain(workload.rate)} x {workload.output.mean:,.0f} = {total:,.0f} tokens/s; with {load.running:.0f} "
         f"running a step reads {weights / 1e9:.1f} GB of weights and {cache / 1e9:.1f} GB of KV a GPU and takes "
         f"{answer.step.total * 1000:.1f} ms, bound by {answer.step.bound}: {speed:,.0f} tokens/s, "
         f"{total / speed:.1f} replicas' work."
@@ -107,7 +109,33 @@ def _fleet(answer: Answer) -> str:
     spare = f" + {fleet.spare} spare" if fleet.spare else ""
     exact = rate / fleet.best_rate
     return (
-        f"{rate:g} / {fleet.best_rate:.2f} = {exact:.2f} -> {math.ceil(exact - 1e-9)}{spare} replicas of "
-        f"{fleet.gpus_each} GPU(s) = {fleet.gpus} GPUs; then TTFT p99 {load.ttft_p99 * 1000:.0f} ms, "
-        f"TPOT p99 {load.tpot_p99 * 1000:.1f} ms."
+        f"{plain(rate)} / {fleet.best_rate:.2f} = {exact:.2f} -> {math.ceil(exact - 1e-9)}{spare} replicas of "
+        f"{counted(fleet.gpus_each, 'GPU')} = {counted(fleet.gpus, 'GPU')}; then TTFT p99 "
+        f"{load.ttft_p99 * 1000:.0f} ms, TPOT p99 {load.tpot_p99 * 1000:.1f} ms."
     )
+
+
+def _prefill_pool(pools: Pools) -> str:
+    return (
+        f"one replica that only reads holds {pools.prefill_rate:.2f} requests/s: {pools.prefill_replicas} replicas of "
+        f"{counted(pools.gpus_each, 'GPU')}; TTFT p99 {pools.ttft_p99 * 1000:.0f} ms, of which moving a mean prompt's "
+        f"cache is {pools.transfer * 1000:.1f} ms."
+    )
+
+
+def _decode_pool(pools: Pools) -> str:
+    spare = f", and {pools.spare} spare in each pool" if pools.spare else ""
+    return (
+        f"one replica that only decodes holds {pools.decode_rate:.2f} requests/s: {pools.decode_replicas} replicas; "
+        f"TPOT p99 {pools.tpot_p99 * 1000:.1f} ms. In all {counted(pools.gpus, 'GPU')}{spare}."
+    )
+
+
+def counted(number: int, noun: str) -> str:
+    """ "1 GPU", "4 GPUs"."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def plain(value: float) -> str:
+    """Four digits, without an exponent."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"

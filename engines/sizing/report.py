@@ -53,12 +53,12 @@ def _figures(answer: Answer) -> str:
     ]
     text = table(rows, right=frozenset({1, 2, 3}))
     if pools := answer.pools:
-        text += (
-            f"\n\nSeparate pools: {pools.prefill_replicas} prefill ({pools.prefill_rate:.2f} requests/s each) and "
-            f"{pools.decode_replicas} decode ({pools.decode_rate:.2f} each); moving a prompt's cache takes "
-            f"{seconds(pools.transfer)}; TTFT p99 {seconds(pools.ttft_p99)}, TPOT p99 {seconds(pools.tpot_p99)}. The "
-            f"table above and the costs below are those of one kind of replica."
-        )
+        rows = [
+            ["at the peak, in separate pools", "p99", "target"],
+            ["TTFT", seconds(pools.ttft_p99), seconds(targets.ttft_p99)],
+            ["TPOT", seconds(pools.tpot_p99), seconds(targets.tpot_p99)],
+        ]
+        text = table(rows, right=frozenset({1, 2}))
     return (
         f"{text}\n\nA day: {day.requests:,.0f} requests, {day.gpu_hours:,.0f} GPU-hours left on, "
         f"{day.gpu_hours_following:,.0f} following the load, {day.utilisation:.0%} of capacity used."

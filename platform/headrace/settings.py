@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from django.templatetags.static import static
+
 from headrace import env, secret
 
 HOME = env.home()
@@ -70,13 +72,15 @@ METRICS_TOKEN = env.text("HEADRACE_METRICS_TOKEN", "")
 
 # --- Django -----------------------------------------------------------------------------------------------------------
 INSTALLED_APPS = [
-    "unfold",
-    "django.contrib.admin",
+    "unfold.apps.BasicAppConfig",
+    "unfold.contrib.filters",
+    "headrace.apps.OperatorAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "django.contrib.humanize",
     "rest_framework",
     "headrace",
     "tenants",
@@ -123,7 +127,15 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = env.flag("HEADRACE_HTTPS")
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.flag("HEADRACE_BEHIND_PROXY") else None
 
-UNFOLD = {"SITE_TITLE": "Headrace", "SITE_HEADER": "Headrace", "SITE_SYMBOL": "water"}
+UNFOLD = {
+    "SITE_TITLE": "Headrace",
+    "SITE_HEADER": "Headrace",
+    "SITE_SYMBOL": "water",
+    "SITE_DROPDOWN": [{"icon": "calculate", "title": "Sizing", "link": "/admin/sizing/"}],
+    "SHOW_VIEW_ON_SITE": False,
+    "STYLES": [lambda request: static("headrace/admin.css")],
+    "SIDEBAR": {"show_search": False, "show_all_applications": False, "navigation": "headrace.navigation.sidebar"},
+}
 
 # --- Celery: settlement of record, rollups, upkeep --------------------------------------------------------------------
 CELERY_BROKER_URL = REDIS_URL

@@ -20,7 +20,7 @@ def test_it_counts_a_days_tokens() -> None:
     flat = chat(curve="flat").day
     assert flat.requests == pytest.approx(200 * 86_400)
     assert flat.output_tokens == pytest.approx(200 * 86_400 * 300)
-    assert max(flat.replicas_by_hour) == min(flat.replicas_by_hour)
+    assert max(flat.gpus_by_hour) == min(flat.gpus_by_hour)
 
 
 def test_it_breaks_even_where_both_cost_the_same() -> None:
@@ -44,3 +44,12 @@ def test_it_takes_a_curve_of_24_shares() -> None:
     shares = ",".join(["0.25"] * 12 + ["1"] * 12)
     assert chat(curve=shares).day.requests == pytest.approx(200 * 86_400 * 0.625)
     assert all(max(each) == 1 and len(each) == 24 for each in day.CURVES.values())
+
+
+def test_it_charges_for_both_pools() -> None:
+    answer = chat(disaggregate=True, gpu_hour=2, spare=1)
+    assert answer.pools is not None
+    assert answer.cost is not None
+    assert answer.gpus == answer.pools.prefill_replicas + answer.pools.decode_replicas + 2
+    assert answer.cost.per_day == pytest.approx(24 * answer.gpus * 2)
+    assert 0 < answer.day.utilisation < 1

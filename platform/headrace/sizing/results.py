@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from engines.sizing import document
 from engines.sizing.answer import Answer
+from engines.sizing.disaggregation import Pools
 from engines.sizing.report import seconds
 
 
@@ -16,20 +17,39 @@ class Tile:
 
 
 def tiles(answer: Answer) -> list[Tile]:
-    load, day, targets = answer.fleet.load, answer.day, answer.question.targets
-    ttft, tpot = load.ttft_p99, load.tpot_p99
-    if answer.pools:
-        ttft, tpot = answer.pools.ttft_p99, answer.pools.tpot_p99
-    found = [
+    day = answer.day
+    return [
         Tile("GPUs", f"{answer.gpus:,}", document.sentence(answer).split(": ", 1)[1].split(";")[0]),
-        Tile("Bound by", answer.bound, f"{answer.fleet.limit} gives way first"),
-        Tile("TTFT p99", seconds(ttft), _target(targets.ttft_p99), _tone(ttft, targets.ttft_p99)),
-        Tile("TPOT p99", seconds(tpot), _target(targets.tpot_p99), _tone(tpot, targets.tpot_p99)),
-        Tile(
-            "One replica holds", f"{answer.fleet.best_rate:,.2f}/s", f"{load.running:.0f} running, room for {load.room}"
-        ),
+        *_times(answer),
+        *(_pools(answer.pools) if answer.pools else _fleet(answer)),
         Tile("GPU-hours a day", f"{day.gpu_hours:,.0f}", f"{day.gpu_hours_following:,.0f} following the load"),
+        *_money(answer),
     ]
+
+
+def _times(answer: Answer) -> list[Tile]:
+    targets, times = answer.question.targets, answer.pools or answer.fleet.load
+    pairs = (("TTFT p99", times.ttft_p99, targets.ttft_p99), ("TPOT p99", times.tpot_p99, targets.tpot_p99))
+    return [Tile(name, seconds(value), _target(target), _tone(value, target)) for name, value, target in pairs]
+
+
+def _fleet(answer: Answer) -> list[Tile]:
+    fleet, load = answer.fleet, answer.fleet.load
+    return [
+        Tile("Bound by", answer.bound, f"{fleet.limit} gives way first"),
+        Tile("One replica holds", f"{fleet.best_rate:,.2f}/s", f"{load.running:.0f} running, room for {load.room}"),
+    ]
+
+
+def _pools(pools: Pools) -> list[Tile]:
+    return [
+        Tile("A prefill replica holds", f"{pools.prefill_rate:,.2f}/s", f"cache moved in {seconds(pools.transfer)}"),
+        Tile("A decode replica holds", f"{pools.decode_rate:,.2f}/s", f"{pools.capacity:,.1f}/s in all"),
+    ]
+
+
+def _money(answer: Answer) -> list[Tile]:
+    found = []
     if answer.cost:
         found.append(
             Tile(

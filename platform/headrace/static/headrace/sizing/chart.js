@@ -16,8 +16,8 @@ const SizingChart = (() => {
   const plain = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
   const number = (value) => (Math.abs(value) >= 10000 ? compact : plain).format(value);
 
-  function ticks(low, high, count) {
-    const rough = (high - low) / count;
+  function ticks(low, high, count, whole) {
+    const rough = Math.max((high - low) / count, whole ? 1 : 0);
     const power = 10 ** Math.floor(Math.log10(rough));
     const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough) || power;
     const found = [];
@@ -32,8 +32,9 @@ const SizingChart = (() => {
     return found;
   }
 
-  // A line over x and y; `log` on either axis. `mark` is one point with words, `level` a dashed height with words.
-  function line(host, { points, xName, yName, xText, yText, logX, logY, stepped, mark, level }) {
+  // A line over x and y; `log` on either axis, `whole` steps of y. `mark` is one point with words, `level` a dashed
+  // height with words. Words stand where the line is not: below a rising one, and left of a falling one.
+  function line(host, { points, xName, yName, xText, yText, logX, logY, stepped, whole, mark, level }) {
     host.replaceChildren();
     if (!points.length) return;
     const width = Math.max(280, host.clientWidth);
@@ -48,7 +49,7 @@ const SizingChart = (() => {
     const X = (value) => scale(value, box.x0, box.x1, PAD.left, width - PAD.right, logX);
     const Y = (value) => scale(value, box.y0, box.y1, HEIGHT - PAD.bottom, PAD.top, logY);
 
-    for (const value of logY ? decades(box.y0, box.y1) : ticks(box.y0, box.y1, 4)) {
+    for (const value of logY ? decades(box.y0, box.y1) : ticks(box.y0, box.y1, 4, whole)) {
       svg.append(make("line", { class: "axis", x1: PAD.left, x2: width - PAD.right, y1: Y(value), y2: Y(value) }));
       svg.append(make("text", { x: PAD.left - 6, y: Y(value) + 4, "text-anchor": "end" }, yText(value)));
     }
@@ -68,12 +69,15 @@ const SizingChart = (() => {
     svg.append(make("path", { class: "line", d: path }));
     if (level) {
       svg.append(make("line", { class: "hosted", x1: PAD.left, x2: width - PAD.right, y1: Y(level.y), y2: Y(level.y) }));
-      svg.append(make("text", { x: width - PAD.right, y: Y(level.y) - 5, "text-anchor": "end" }, level.words));
+      svg.append(make("text", { class: "words", x: PAD.left + 4, y: Y(level.y) - 5 }, level.words));
     }
     if (mark && mark.x >= box.x0 && mark.x <= box.x1) {
       svg.append(make("circle", { class: "here", cx: X(mark.x), cy: Y(mark.y), r: 5 }));
-      const left = X(mark.x) > width * 0.6;
-      svg.append(make("text", { class: "mark", x: X(mark.x) + (left ? -9 : 9), y: Y(mark.y) - 9, "text-anchor": left ? "end" : "start" }, mark.words));
+      const falls = points[0][1] > points[points.length - 1][1];
+      const left = falls ? X(mark.x) > width * 0.4 : X(mark.x) > width * 0.7;
+      const below = falls ? left : true;
+      const at = { x: X(mark.x) + (left ? -9 : 9), y: Y(mark.y) + (below ? 17 : -9), "text-anchor": left ? "end" : "start" };
+      svg.append(make("text", { class: "mark words", ...at }, mark.words));
     }
     host.append(svg);
     hover(host, svg, points, X, Y, (point) => `${xText(point[0])} ${xName}: ${yText(point[1])} ${yName}`, width);

@@ -19,7 +19,7 @@
     if (host.hidden) return;
     const { number } = SizingChart;
     SizingChart.line(document.getElementById("chart-replicas"), {
-      points: charts.replicas.points, xName: "requests/s", yName: "replicas", xText: number, yText: number, stepped: true,
+      points: charts.replicas.points, xName: "requests/s", yName: "replicas", xText: number, yText: number, stepped: true, whole: true,
       mark: { x: charts.replicas.peak[0], y: charts.replicas.peak[1], words: `${number(charts.replicas.peak[1])} at the peak` },
     });
     const cost = charts.cost;
@@ -100,6 +100,8 @@
     field.addEventListener("input", follow);
     follow();
   }
+  // On a narrow screen the answer should be near: the groups start closed.
+  if (matchMedia("(max-width: 900px)").matches) for (const group of form.querySelectorAll("details")) group.open = false;
   form.addEventListener("input", (event) => {
     if (event.target.type !== "range" && !["from_usage", "days"].includes(event.target.name)) later();
   });
