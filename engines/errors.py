@@ -5,6 +5,7 @@ UpstreamError
 ├── Stale            a kept-alive connection turned out closed: nothing was processed, safe to send again
 ├── TimedOut         a deadline of the route passed (`which`)
 ├── Disconnected     the answer broke off
+│   └── Incomplete   it ended in order, but without a finish_reason; none is invented
 ├── BadAnswer        an answer that is not one (HTML, no choices, not JSON, too large)
 ├── Busy             429/503: no room there now (`retry_after` seconds, if it said)
 ├── Failed           any other failure of the upstream's own (5xx, refused credentials, no credit)
@@ -35,6 +36,10 @@ class TimedOut(UpstreamError):
 
 
 class Disconnected(UpstreamError):
+    pass
+
+
+class Incomplete(Disconnected):
     pass
 
 

@@ -53,6 +53,8 @@ class Protocol:
     many_choices: ClassVar[bool] = True
     # Whether an event of its stream carries one token, so that events count tokens when nothing else does.
     token_per_event: ClassVar[bool] = False
+    # Whether an answer that is not streamed can be stopped: by an abort, or by closing its connection.
+    stops_whole: ClassVar[bool] = True
     # Whether an attempt that was given up is generated, and charged to us, to its end all the same.
     bills_on: ClassVar[bool] = False
     max_tokens_field: ClassVar[str] = "max_tokens"

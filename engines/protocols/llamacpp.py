@@ -1,4 +1,4 @@
-"""llama.cpp's server: closing the connection aborts at once; no cache salt, so for demonstrations only."""
+"""llama.cpp's server: closing the connection aborts a stream at once; no cache salt, so for demonstrations only."""
 
 from typing import Any
 
@@ -14,6 +14,7 @@ class LlamaCpp(Protocol):
     lacks = frozenset({"tool_choice"})
     many_choices = False  # it answers them, but its usage counts one of them
     token_per_event = True
+    stops_whole = False  # it writes a whole answer to its end, whoever hangs up
 
     def body(self, upstream: Upstream, fields: dict[str, Any], attempt: Attempt) -> dict[str, Any]:
         body = super().body(upstream, fields, attempt)

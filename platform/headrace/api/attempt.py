@@ -33,7 +33,7 @@ async def _send(gateway: Gateway, exchange: Exchange) -> Answer:
     exchange.attempt = Attempt(
         # Engines match aborts by prefix: names of one length, random and never the client's, cannot hit each other.
         rid=secrets.token_hex(16),
-        stream=exchange.chat.stream,
+        stream=exchange.streams_upstream,
         n=exchange.chat.n,
         max_tokens=exchange.max_tokens,
         tenant=exchange.principal.tenant,

@@ -6,14 +6,14 @@ from typing import ClassVar
 
 from django.conf import settings
 
-from engines.errors import UpstreamError
+from engines.errors import Incomplete, UpstreamError
 from headrace.api.admission import admit
 from headrace.api.authentication import authenticate
 from headrace.api.chat_request import parse
 from headrace.api.errors import ApiError, from_upstream
 from headrace.api.exchange import ClientLeft, Exchange
 from headrace.api.gateway import Gateway
-from headrace.api.stream import Incomplete, StreamedAnswer
+from headrace.api.stream import StreamedAnswer
 from headrace.api.streaming import StreamingConsumer
 from headrace.api.whole import WholeAnswer
 from tenants.keyring import Principal

@@ -7,7 +7,7 @@ decodes and one concatenation.
 import msgspec
 
 from headrace.api.raw import NULL, is_empty
-from headrace.api.usage_meter import Timings
+from headrace.api.usage_meter import Timings, UsageMeter
 
 DONE = b"data: [DONE]\n\n"
 
@@ -60,6 +60,17 @@ def substance(choice: Choice) -> str:
         # A call's first event names the function and may have no arguments yet: it is output all the same.
         text += "".join((call.function.arguments or "" if call.function else "") for call in calls) or " "
     return text
+
+
+def count(chunk: Chunk, choices: list[Choice], meter: UsageMeter) -> None:
+    """Take what an event says of its use: of its choice so far, or, beside no choices, of the whole request."""
+    if not is_empty(chunk.usage):
+        if choices:
+            meter.running(choices[0].index, chunk.usage)
+        else:
+            meter.final(chunk.usage)
+    if chunk.timings is not None:
+        meter.timings(choices[0].index if choices else 0, chunk.timings)
 
 
 def passable(choices: bytes) -> bytes:

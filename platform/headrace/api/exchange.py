@@ -76,6 +76,11 @@ class Exchange:
         return self.chat.n * self.max_tokens
 
     @property
+    def streams_upstream(self) -> bool:
+        """Whether its engine is asked for a stream: also for a whole answer, where nothing else can stop it."""
+        return self.chat.stream or not self.replica.upstream.protocol.stops_whole
+
+    @property
     def ttft_ms(self) -> float | None:
         return None if self.first_byte_at is None else round((self.first_byte_at - self.admitted_at) * 1000, 2)
 

@@ -7,7 +7,7 @@ import msgspec
 
 from engines.client import Answer
 from engines.client import error_event as engine_error
-from engines.errors import BadAnswer, Disconnected, Failed
+from engines.errors import BadAnswer, Disconnected, Failed, Incomplete
 from engines.sse import EventTooLarge, Framer
 from headrace.api import chunks
 from headrace.api.attempt import abort, open_upstream
@@ -21,10 +21,6 @@ from headrace.api.usage_meter import Counts, as_openai
 
 _EVENT_STREAM = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-store")]
 _KEEP_ALIVE = b": keep-alive\n\n"
-
-
-class Incomplete(Disconnected):
-    """The upstream ended without a finish_reason; none is invented."""
 
 
 class StreamedAnswer:
@@ -90,15 +86,8 @@ class StreamedAnswer:
         chunk = chunks.chunk_decoder.decode(data)
         if chunk.object == "error" or not is_empty(chunk.error):
             raise engine_error(data)
-        choices = chunks.choices_decoder.decode(chunk.choices)
-        meter = self._exchange.meter
-        if not is_empty(chunk.usage):
-            if choices:
-                meter.running(choices[0].index, chunk.usage)
-            else:
-                meter.final(chunk.usage)
-        if chunk.timings is not None:
-            meter.timings(choices[0].index if choices else 0, chunk.timings)
+        choices = chunks.choices_decoder.decode(chunk.choices) or []
+        chunks.count(chunk, choices, self._exchange.meter)
         if choices:
             self._choices(choices, bytes(chunk.choices))
         return False

@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from engines.errors import BadAnswer, UpstreamError
+from engines.errors import BadAnswer, Incomplete
+from headrace.api.assembly import assemble
 from headrace.api.attempt import abort, open_upstream
 from headrace.api.errors import ApiError
 from headrace.api.exchange import Exchange
@@ -56,7 +57,7 @@ class WholeAnswer:
 
     def __init__(self, consumer: StreamingConsumer, gateway: Gateway, exchange: Exchange) -> None:
         self._consumer, self._gateway, self._exchange = consumer, gateway, exchange
-        self._reading: asyncio.Task[bytes] | None = None
+        self._reading: asyncio.Task[None] | None = None
         self._raw_choices = msgspec.Raw(b"[]")
 
     async def run(self) -> None:
@@ -64,12 +65,23 @@ class WholeAnswer:
         # In a task of its own: when the client leaves, the engine is told to end, and the answer it ends with says
         # how much it took.
         self._reading = asyncio.create_task(self._read())
-        self._take(await asyncio.shield(self._reading))
+        await asyncio.shield(self._reading)
 
-    async def _read(self) -> bytes:
+    async def _read(self) -> None:
         answer = await open_upstream(self._gateway, self._exchange)
         async with answer:
-            return await answer.whole(_LIMIT)
+            if self._exchange.streams_upstream:
+                self._take_assembled(await assemble(answer, self._exchange))
+            else:
+                self._take(await answer.whole(_LIMIT))
+
+    def _take_assembled(self, choices: list[dict[str, Any]]) -> None:
+        if not choices or not self._exchange.has_first_byte:
+            raise BadAnswer("an empty stream")
+        if not all(choice["finish_reason"] for choice in choices):
+            raise Incomplete("no finish_reason")
+        self._raw_choices = msgspec.Raw(msgspec.json.encode(choices))
+        self._exchange.finish_reason = choices[-1]["finish_reason"]
 
     def _take(self, body: bytes) -> None:
         try:
@@ -88,24 +100,22 @@ class WholeAnswer:
                 exchange.meter.delivered(text)
         if not is_empty(completion.usage):
             exchange.meter.final(completion.usage)
+        if not all(choice.finish_reason for choice in choices):
+            raise Incomplete("no finish_reason")
 
     async def hang_up(self) -> None:
         """Stop the engine and hear what it took."""
         reading, exchange = self._reading, self._exchange
-        if reading is None or exchange.has_first_byte:
+        if reading is None or reading.done():
             return
-        if not reading.done() and exchange.opened:
-            # An abort by name does not reach the copies of n > 1: those end with the connection.
-            if exchange.chat.n == 1 and await abort(self._gateway, exchange):
-                await asyncio.wait({reading}, timeout=_ABORT_SECONDS)
-            exchange.is_blind = not reading.done()
-            reading.cancel()
-            await asyncio.wait({reading})
-        if not reading.cancelled() and reading.exception() is None:
-            try:
-                self._take(reading.result())
-            except UpstreamError:
-                exchange.is_blind = True
+        # An abort by name does not reach the copies of n > 1: those end with the connection.
+        if exchange.opened and exchange.chat.n == 1 and await abort(self._gateway, exchange):
+            await asyncio.wait({reading}, timeout=_ABORT_SECONDS)
+        exchange.is_blind = exchange.opened and not reading.done() and not exchange.has_first_byte
+        reading.cancel()
+        await asyncio.wait({reading})
+        if not reading.cancelled():
+            reading.exception()  # what it failed with no longer matters; asyncio wants it seen
 
     async def complete(self, counts: Counts) -> None:
         exchange = self._exchange

@@ -1,0 +1,82 @@
+"""A whole answer put together from a stream, for engines that notice a hang-up only while they stream."""
+
+import time
+from typing import Any
+
+import msgspec
+
+from engines.client import Answer, error_event
+from engines.errors import BadAnswer
+from engines.sse import EventTooLarge, Framer
+from headrace.api import chunks
+from headrace.api.exchange import Exchange
+from headrace.api.raw import is_empty
+
+
+class _Parts:
+    """One choice as far as it has come."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, list[str]] = {}
+        self.calls: dict[int, dict[str, Any]] = {}
+        self.logprobs: list[Any] = []
+        self.finish_reason: str | None = None
+
+    def add(self, choice: dict[str, Any]) -> None:
+        delta = choice.get("delta") or {}
+        for name in ("content", "reasoning_content", "refusal"):
+            if isinstance(text := delta.get(name), str):
+                self.texts.setdefault(name, []).append(text)
+        for call in delta.get("tool_calls") or ():
+            self._add_call(call)
+        self.logprobs += ((choice.get("logprobs") or {}).get("content")) or ()
+        self.finish_reason = choice.get("finish_reason") or self.finish_reason
+
+    def _add_call(self, call: dict[str, Any]) -> None:
+        known = self.calls.setdefault(call.get("index", 0), {"type": "function", "function": {"arguments": ""}})
+        if call.get("id"):
+            known["id"] = call["id"]
+        function = call.get("function") or {}
+        if function.get("name"):
+            known["function"]["name"] = function["name"]
+        known["function"]["arguments"] += function.get("arguments") or ""
+
+    def as_choice(self, index: int) -> dict[str, Any]:
+        message: dict[str, Any] = {"role": "assistant", "content": None}
+        message |= {name: "".join(texts) for name, texts in self.texts.items()}
+        if self.calls:
+            message["tool_calls"] = [self.calls[number] for number in sorted(self.calls)]
+        logprobs = {"content": self.logprobs} if self.logprobs else None
+        return {"index": index, "message": message, "logprobs": logprobs, "finish_reason": self.finish_reason}
+
+
+async def assemble(answer: Answer, exchange: Exchange) -> list[dict[str, Any]]:
+    """The choices of a streamed `answer`, counted on the exchange's meter as they come. Raises UpstreamError."""
+    if not answer.content_type.startswith("text/event-stream"):
+        raise BadAnswer("not an event stream")
+    framer, parts = Framer(), dict[int, _Parts]()
+    try:
+        while piece := await answer.read():
+            for data in framer.feed(piece):
+                _take(data, exchange, parts)
+        for data in framer.end():
+            _take(data, exchange, parts)
+    except (EventTooLarge, msgspec.DecodeError) as error:
+        raise BadAnswer("an event that is not a chat's") from error
+    return [parts[index].as_choice(index) for index in sorted(parts)]
+
+
+def _take(data: bytes, exchange: Exchange, parts: dict[int, _Parts]) -> None:
+    if data == b"[DONE]" or not data or data[:1] == b":":
+        return
+    chunk = chunks.chunk_decoder.decode(data)
+    if chunk.object == "error" or not is_empty(chunk.error):
+        raise error_event(data)
+    choices = chunks.choices_decoder.decode(chunk.choices) or []
+    chunks.count(chunk, choices, exchange.meter)
+    for choice, whole in zip(choices, msgspec.json.decode(chunk.choices) or (), strict=True):
+        if text := chunks.substance(choice):
+            exchange.meter.delivered(text)
+            exchange.first_byte_at = exchange.first_byte_at or time.monotonic()
+        exchange.last_byte_at = exchange.last_event_at = time.monotonic()
+        parts.setdefault(choice.index, _Parts()).add(whole)
