@@ -84,7 +84,7 @@ class Process:
             with self.log.open("ab") as log:
                 self._popen = self._spawn(log.fileno())
         except (OSError, subprocess.SubprocessError) as error:
-            raise PartFailed(f"{self.part.name} could not be started: {error}") from error
+            raise PartFailed(f"{self.part.name} could not be started: {_in_words(error)}") from error
         self.started_at = time.monotonic()
         self._stop_by = None
 
@@ -158,3 +158,10 @@ class Process:
         """End children that outlived the process: they are in its session's first process group."""
         with suppress(ProcessLookupError):  # nothing is left of it
             os.killpg(self.pid, signal.SIGKILL)
+
+
+def _in_words(error: Exception) -> str:
+    """The system's own words with the file, without its number."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror} ({error.filename})" if error.filename else error.strerror
+    return str(error)

@@ -75,12 +75,18 @@ class Supervisor:
         for watched in self._watched:
             if watched.restart_at is not None:
                 if time.monotonic() >= watched.restart_at:
-                    watched.restart_at = None
-                    watched.process.start()
+                    self._restart(watched)
             elif not watched.process.is_running:
                 self._plan_restart(watched, watched.process.ended_how)
             elif not watched.is_ready:
                 self._check_ready(watched)
+
+    def _restart(self, watched: Watched) -> None:
+        watched.restart_at = None
+        try:
+            watched.process.start()
+        except PartFailed as error:  # a full disk, say, which somebody may be about to clear
+            self._plan_restart(watched, str(error).removeprefix(watched.name).strip())
 
     def _check_ready(self, watched: Watched) -> None:
         process = watched.process

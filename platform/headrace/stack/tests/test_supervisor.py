@@ -115,3 +115,19 @@ def test_it_kills_what_does_not_stop_when_hurried(supervisor: Supervisor, tmp_pa
     supervisor.stop(({"first"},), hurry=lambda: time.monotonic() > soon)
     assert not is_alive(part.pid())
     assert time.monotonic() - soon < part.stop_within / 2
+
+
+def test_it_tries_again_where_a_restart_cannot_be_prepared(
+    supervisor: Supervisor, said: list[str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "folder"
+    part = Script("first", STAYS, folder / "pid")
+    part.prepare = folder.mkdir  # type: ignore[method-assign]  # fails the second time
+    supervisor.start(part)
+    supervisor.wait_ready({"first"}, keep_on)
+    pid = part.pid()
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: poll(supervisor) and any("could not be started: File exists" in line for line in said), 10)
+    (folder / "pid").unlink()
+    folder.rmdir()
+    wait_until(lambda: poll(supervisor) and part.pid() not in {0, pid}, 10)
