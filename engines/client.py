@@ -1,6 +1,7 @@
 """The HTTP client to upstreams: one per process, its failures told as engines/errors.py tells them."""
 
 import json
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from types import TracebackType
 
 import aiohttp
@@ -9,14 +10,14 @@ import msgspec
 
 from engines.errors import BadAnswer, Busy, Disconnected, Failed, Rejected, Stale, TimedOut, Unreachable, UpstreamError
 from engines.protocols.base import Upstream
-from engines.transport import Transport, reader
+from engines.transport import Transport, is_reused, reader
 
 # Deadlines are kept by whoever waits (the route's, for the whole request at once); only connecting is timed here.
 _NO_TIMEOUT = None
 _ERROR_BODY_LIMIT = 64 * 1024
 # Words by which engines and providers say that the prompt does not fit, and that the account has no money.
 _CONTEXT_WORDS = ("context length", "context size", "exceed_context_size", "context_length_exceeded", "maximum context")
-_ACCOUNT_WORDS = ("credit balance", "insufficient_quota", "insufficient quota", "billing", "payment required")
+_ACCOUNT_WORDS = ("credit balance", "insufficient_quota", "insufficient quota", "plan and billing", "billing_hard_limit")
 
 
 class Answer:
@@ -49,6 +50,16 @@ class Answer:
             pieces.append(piece)
         return b"".join(pieces)
 
+    async def head(self, limit: int) -> bytes:
+        """The first `limit` bytes of the body, or what came of it."""
+        body = b""
+        try:
+            while len(body) < limit and (piece := await self.read()):
+                body += piece
+        except Disconnected:
+            return body
+        return body[:limit]
+
     async def close(self) -> None:
         # What goes wrong while hanging up is no longer of interest: the connection is gone either way.
         try:
@@ -66,14 +77,20 @@ class Answer:
 
 
 class Client:
-    """Sends chats. No retries and no redirects of its own: whoever routes decides on a second try."""
+    """Sends chats. No retries, redirects or cookies of its own: whoever routes decides on a second try.
+
+    Bodies are asked for as they are: events are read off the wire, and compressing one at a time gains nothing.
+    """
 
     def __init__(self) -> None:
-        limits = httpx.Limits(max_connections=0, max_keepalive_connections=None, keepalive_expiry=4.0)
-        # Engines keep an idle connection for 5 s; giving it up after 4 keeps us from writing into a closed one.
-        transport = Transport(limits=limits, trust_env=False)
         self._http = httpx.AsyncClient(
-            transport=transport, timeout=_NO_TIMEOUT, trust_env=False, follow_redirects=False
+            transport=Transport(trust_env=False),
+            timeout=_NO_TIMEOUT,
+            trust_env=False,
+            follow_redirects=False,
+            headers={"accept-encoding": "identity", "user-agent": "headrace"},
+            # What an answer to one tenant set must not go out with another's request.
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         )
 
     async def chat(self, upstream: Upstream, body: bytes, *, connect_timeout: float) -> Answer:
@@ -85,10 +102,11 @@ class Client:
             headers={"content-type": "application/json", **upstream.headers()},
             timeout=httpx.Timeout(None, connect=connect_timeout),
         )
+        is_reused.set(False)
         try:
             response = await self._http.send(request, stream=True)
         except (httpx.TransportError, httpx.InvalidURL, aiohttp.ClientError, OSError) as error:
-            raise _unsent(error) from error
+            raise _unsent(error, may_be_stale=is_reused.get()) from error
         if response.status_code == 200:
             return Answer(response)
         answer = Answer(response)
@@ -126,11 +144,15 @@ class Client:
         await self._http.aclose()
 
 
-def _unsent(error: Exception) -> UpstreamError:
-    """Why there is no answer. The transport wraps aiohttp's errors, which tell more than their httpx twins."""
+def _unsent(error: Exception, *, may_be_stale: bool) -> UpstreamError:
+    """Why there is no answer. The transport wraps aiohttp's errors, which tell more than their httpx twins.
+
+    Only a connection that served before can be stale: a fresh one that breaks off may have begun to work for us.
+    """
     cause = error.__cause__ or error
-    if isinstance(cause, aiohttp.ServerDisconnectedError | ConnectionResetError) or (
-        isinstance(cause, aiohttp.ClientOSError) and not isinstance(cause, aiohttp.ClientConnectorError)
+    if may_be_stale and (
+        isinstance(cause, aiohttp.ServerDisconnectedError | ConnectionResetError)
+        or (isinstance(cause, aiohttp.ClientOSError) and not isinstance(cause, aiohttp.ClientConnectorError))
     ):
         return Stale(type(cause).__name__)
     if isinstance(cause, aiohttp.ConnectionTimeoutError | TimeoutError):
@@ -139,10 +161,7 @@ def _unsent(error: Exception) -> UpstreamError:
 
 
 async def _refusal(status: int, headers: httpx.Headers, answer: Answer) -> UpstreamError:
-    try:
-        text = (await answer.whole(_ERROR_BODY_LIMIT)).decode("utf-8", "replace").lower()
-    except UpstreamError:
-        text = ""
+    text = (await answer.head(_ERROR_BODY_LIMIT)).decode("utf-8", "replace").lower()
     if status in {400, 404, 413, 422}:
         if any(word in text for word in _CONTEXT_WORDS):
             return Rejected("the prompt does not fit", kind="context_length", status=status)
@@ -162,12 +181,13 @@ def error_event(data: bytes) -> UpstreamError:
         event = json.loads(data)
     except ValueError:
         return BadAnswer("an event that is not JSON")
-    detail = event.get("error") if isinstance(event, dict) else None
-    code = detail.get("code") if isinstance(detail, dict) else None
+    # Some say it without the wrapper.
+    detail = (event.get("error") or event) if isinstance(event, dict) else None
+    code = str(detail.get("code")) if isinstance(detail, dict) else ""
     text = str(detail).lower()
-    if code in {429, 503}:
+    if code in {"429", "503"}:
         return Busy("no room", status=200)
-    if code == 400:
+    if code == "400":
         kind = "context_length" if any(word in text for word in _CONTEXT_WORDS) else "invalid"
         return Rejected("the upstream refuses the request", kind=kind)
     return Failed("the upstream failed", status=200)
