@@ -63,8 +63,8 @@ def ask(given: Mapping[str, Any], told: Sequence[str] = ()) -> Question:
     card = cards.model_from_config(Path(values["config"])) if values["config"] else cards.model(str(values["model"]))
     workload = _workload(values)
     assumptions = list(told)
-    if workload.prompt.cv == 1.0 and "prompt_cv" not in given:
-        assumptions.append("lengths are lognormal, and deviate by as much as their mean")
+    spread = f"{workload.prompt.cv:.2g} for prompts and {workload.output.cv:.2g} for answers"
+    assumptions.append(f"lengths are lognormal, deviation / mean {spread}")
     assumptions.append("arrivals are Poisson and each replica gets an equal, independent share of them")
     if values["weights"] is None and card.checkpoint_format != "bf16":
         assumptions.append(f"weights in {card.checkpoint_format}, as published")

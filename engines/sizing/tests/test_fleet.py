@@ -1,8 +1,12 @@
 """The 200 requests/s chat product, and what moves its answer."""
 
+import math
+from dataclasses import asdict
+
 import pytest
 
 from engines.sizing.alternatives import explore
+from engines.sizing.cards import model, model_names
 from engines.sizing.errors import BadValue, DoesNotFit, OutOfReach
 from engines.sizing.reasoning import lines
 from engines.sizing.tests.questions import chat
@@ -136,3 +140,14 @@ def test_it_refuses_several_gpus_where_no_link_is_known() -> None:
     with pytest.raises(BadValue, match="interconnect"):
         chat(gpu="mi300x", tp=2)
     assert chat(gpu="mi300x", tp=2, interconnect=400).gpus > 0
+
+
+@pytest.mark.parametrize("name", model_names())
+def test_it_answers_for_every_model(name: str) -> None:
+    """On eight H200, every bundled model fits in its published format and answers with finite figures."""
+    heads = model(name).architecture.heads
+    tensor = max(size for size in (1, 2, 4, 8) if heads % size == 0)
+    answer = chat(model=name, gpu="h200", tp=tensor, rate=10, prompt=1000, output=200, tpot_p99=0.2, gpu_hour=3)
+    assert answer.gpus >= tensor
+    figures = [*asdict(answer.fleet.load).values(), *asdict(answer.memory).values(), answer.day.utilisation]
+    assert all(math.isfinite(each) for each in figures if isinstance(each, float))

@@ -14,6 +14,7 @@ from django.db.models import Avg, Count, F, Min, QuerySet, StdDev, Sum
 from django.db.models.functions import TruncMinute
 
 from billing.models import UsageHour, UsageRecord
+from engines.sizing.cards import model_names
 from engines.sizing.checks import known, within
 from engines.sizing.errors import BadValue
 from routing.models import Model
@@ -44,9 +45,11 @@ class Measured:
     shares: tuple[float, ...]
 
     def fields(self) -> dict[str, object]:
-        """What engines.sizing.asking takes."""
+        """What engines.sizing.asking takes. A model whose public name is a card's is that model."""
         names = ("rate", "prompt", "output", "prompt_cv", "output_cv", "cached")
-        return {name: getattr(self, name) for name in names} | {"curve": self.shares}
+        found = {name: getattr(self, name) for name in names} | {"curve": self.shares}
+        kind, _, name = self.of.partition(" ")
+        return found | ({"model": name} if kind == "model" and name in model_names() else {})
 
     def told(self) -> tuple[str, ...]:
         """Where the figures come from, for the reader."""

@@ -66,6 +66,14 @@ def test_it_measures_a_model_over_all_tenants(acme: Tenant) -> None:
     assert measure("model:small-chat", days=14).requests == 48
 
 
+def test_it_knows_the_card_of_a_model_by_its_public_name(acme: Tenant) -> None:
+    Model.objects.create(name="qwen3-8b", context_window=32_768, default_max_tokens=1024)
+    write(full_hour() - timedelta(hours=4), 24, model="qwen3-8b")
+    write(full_hour() - timedelta(hours=4), 24)
+    assert measure("qwen3-8b", days=14).fields()["model"] == "qwen3-8b"
+    assert "model" not in measure("small-chat", days=14).fields()
+
+
 def test_it_refuses_unknown_names_with_near_ones_and_empty_ledgers(acme: Tenant) -> None:
     with pytest.raises(UnknownName, match="small-chat"):
         measure("smal-chat", days=14)

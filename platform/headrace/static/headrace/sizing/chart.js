@@ -41,7 +41,7 @@ const SizingChart = (() => {
     const svg = make("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": `${yName} against ${xName}` });
     const xs = points.map((point) => point[0]);
     const ys = points.map((point) => point[1]).concat(mark ? [mark.y] : [], level ? [level.y] : []);
-    const box = { x0: logX ? Math.min(...xs) : 0, x1: Math.max(...xs), y0: logY ? Math.min(...ys) / 1.3 : 0, y1: Math.max(...ys) * (logY ? 1.3 : 1.08) };
+    const box = { x0: logX ? Math.min(...xs) : 0, x1: Math.max(...xs), y0: logY ? Math.min(...ys) / 2 : 0, y1: Math.max(...ys) * (logY ? 1.3 : 1.08) };
     const scale = (value, low, high, from, to, log) => {
       const share = log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
       return from + share * (to - from);
