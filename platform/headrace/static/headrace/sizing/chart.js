@@ -76,7 +76,8 @@ const SizingChart = (() => {
       const falls = points[0][1] > points[points.length - 1][1];
       const left = falls ? X(mark.x) > width * 0.4 : X(mark.x) > width * 0.7;
       const below = falls ? left : true;
-      const at = { x: X(mark.x) + (left ? -9 : 9), y: Y(mark.y) + (below ? 17 : -9), "text-anchor": left ? "end" : "start" };
+      const crossed = below && level && Math.abs(Y(level.y) - Y(mark.y) - 13) < 12;
+      const at = { x: X(mark.x) + (left ? -9 : 9), y: Y(mark.y) + (crossed ? 32 : below ? 17 : -9), "text-anchor": left ? "end" : "start" };
       svg.append(make("text", { class: "mark words", ...at }, mark.words));
     }
     host.append(svg);
