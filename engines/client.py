@@ -3,6 +3,7 @@
 import json
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from types import TracebackType
+from typing import Any
 
 import aiohttp
 import httpx
@@ -17,7 +18,13 @@ _NO_TIMEOUT = None
 _ERROR_BODY_LIMIT = 64 * 1024
 # Words by which engines and providers say that the prompt does not fit, and that the account has no money.
 _CONTEXT_WORDS = ("context length", "context size", "exceed_context_size", "context_length_exceeded", "maximum context")
-_ACCOUNT_WORDS = ("credit balance", "insufficient_quota", "insufficient quota", "plan and billing", "billing_hard_limit")
+_ACCOUNT_WORDS = (
+    "credit balance",
+    "insufficient_quota",
+    "insufficient quota",
+    "plan and billing",
+    "billing_hard_limit",
+)
 
 
 class Answer:
@@ -127,9 +134,15 @@ class Client:
             return False
         return answer.status_code == 200
 
-    async def count(self, upstream: Upstream, text: str, *, timeout: float = 2.0) -> int | None:
+    async def count(self, upstream: Upstream, text: str) -> int | None:
         """How many tokens `text` is by the upstream's own tokenizer; None where it cannot say."""
-        call = upstream.protocol.count_request(upstream, text)
+        return await self._count(upstream, upstream.protocol.count_request(upstream, text))
+
+    async def count_prompt(self, upstream: Upstream, fields: dict[str, Any]) -> int | None:
+        """How many tokens a chat's prompt is, template and tools included; None where the upstream cannot say."""
+        return await self._count(upstream, upstream.protocol.count_prompt_request(upstream, fields))
+
+    async def _count(self, upstream: Upstream, call: tuple[str, bytes] | None, *, timeout: float = 2.0) -> int | None:
         if call is None:
             return None
         url, body = call

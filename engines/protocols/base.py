@@ -11,6 +11,8 @@ import msgspec
 
 # Sampling fields beyond OpenAI's schema that the open-weight engines share.
 EXTENSIONS = frozenset({"top_k", "min_p", "repetition_penalty", "chat_template_kwargs"})
+# The fields of a chat that are rendered into its prompt.
+PROMPT_FIELDS = ("messages", "tools", "tool_choice", "reasoning_effort", "chat_template_kwargs")
 
 
 class Upstream(msgspec.Struct, frozen=True):
@@ -87,8 +89,12 @@ class Protocol:
         """URL and body of the call that tokenizes `text`; None where the server has no such thing."""
         return None
 
+    def count_prompt_request(self, upstream: Upstream, fields: dict[str, Any]) -> tuple[str, bytes] | None:
+        """URL and body of the call that tokenizes the prompt of a chat with these `fields`; None as above."""
+        return None
+
     def counted(self, answer: bytes) -> int:
-        """The number of tokens in the answer to `count_request`. Raises msgspec.DecodeError."""
+        """The number of tokens in the answer to either. Raises msgspec.DecodeError."""
         return len(msgspec.json.decode(answer, type=_Tokens).tokens)
 
 

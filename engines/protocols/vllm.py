@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from engines.protocols.base import EXTENSIONS, Attempt, Protocol, Upstream
+from engines.protocols.base import EXTENSIONS, PROMPT_FIELDS, Attempt, Protocol, Upstream
 
 
 class VLLM(Protocol):
@@ -25,3 +25,7 @@ class VLLM(Protocol):
     def count_request(self, upstream: Upstream, text: str) -> tuple[str, bytes] | None:
         body = {"model": upstream.model, "prompt": text, "add_special_tokens": False}
         return f"{upstream.base_url}/tokenize", msgspec.json.encode(body)
+
+    def count_prompt_request(self, upstream: Upstream, fields: dict[str, Any]) -> tuple[str, bytes] | None:
+        body = {name: fields[name] for name in PROMPT_FIELDS if name in fields}
+        return f"{upstream.base_url}/tokenize", msgspec.json.encode({**body, "model": upstream.model})

@@ -30,6 +30,11 @@ class ChatRequest(msgspec.Struct):
     labels: dict[str, str]
     schema_bytes: int
 
+    @property
+    def most_prompt(self) -> int:
+        """More tokens than the prompt can be, its template aside: no token is less than a byte."""
+        return self.content.text_bytes + self.schema_bytes + 16 * self.content.other_tokens
+
     def upstream_fields(self) -> dict[str, Any]:
         return {"messages": self.content.messages, **self.passed}
 

@@ -48,8 +48,11 @@ class Exchange:
         self.taken, self.event = taken, event
         self.prompt_estimate, self.max_tokens = prompt_estimate, max_tokens
         self.levels: list[Level] = []
-        self.meter = UsageMeter()
-        self.counted: int | None = None  # the delivered text by the engine's tokenizer
+        most_prompt = max(route.context_window, chat.most_prompt)
+        self.meter = UsageMeter(most_prompt=most_prompt, most_output=chat.n * max_tokens)
+        # By the engine's tokenizer, where the upstream counted nothing: the delivered text, the prompt.
+        self.counted: int | None = None
+        self.counted_prompt: int | None = None
         self.attempt: Attempt | None = None
         self.is_blind = False  # whether a whole answer was given up without hearing what it took
         self.opened = False
@@ -100,9 +103,9 @@ class Exchange:
             return Counts()
         return self.meter.counts(
             prompt_estimate=self.prompt_estimate,
-            most_output=self.most_output,
+            counted_prompt=self.counted_prompt,
             counted=self.counted,
-            bytes_per_token=0 if protocol.token_per_event else bytes_per_token,
+            bytes_per_token=0 if protocol.token_per_event and self.streams_upstream else bytes_per_token,
         )
 
     def progress(self, bytes_per_token: float) -> bytes:

@@ -90,10 +90,14 @@ class Settler:
         return counts
 
     async def _count(self, exchange: Exchange) -> None:
-        """Have the engine's tokenizer count what was delivered, where the upstream counted nothing."""
-        if exchange.has_first_byte and exchange.meter.has_output and not exchange.meter.is_reported:
-            text = "".join(exchange.meter.text)
-            exchange.counted = await self._client.count(exchange.replica.upstream, text)
+        """Have the engine's tokenizer count what was delivered, and the prompt, where the upstream counted nothing."""
+        meter, upstream = exchange.meter, exchange.replica.upstream
+        if not exchange.has_first_byte:
+            return
+        if meter.has_output and not meter.is_reported and (text := meter.text) is not None:
+            exchange.counted = await self._client.count(upstream, text)
+        if not meter.has_prompt and exchange.chat.content.modalities == {"text"}:
+            exchange.counted_prompt = await self._client.count_prompt(upstream, exchange.chat.upstream_fields())
 
     def _tell(self, exchange: Exchange, event: UsageEvent, counts: Counts) -> None:
         if counts.source == "reported" and counts.input_tokens:

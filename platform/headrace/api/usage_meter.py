@@ -1,16 +1,17 @@
 """Counting what a request used while it runs, from whatever the upstream says, and distrusting it.
 
 Trust, in this order: the final usage; the running usage on events (per choice: the last of each, outputs summed, the
-prompt once); the engine's tokenizer over the delivered text; one token an event where the engine streams so; bytes.
-Numbers that cannot be true (negative, no output beside content, more cached than prompt, more than was allowed) are
-bounded and the record says `estimated`.
+prompt once); the engine's tokenizer over prompt and delivered text; one token an event where the engine streams so;
+bytes. A number that cannot be true (negative, none beside content, more than was sent or allowed) counts as not said,
+more cached than prompt as all of it, and the record's source tells.
 """
 
 from typing import Any
 
 import msgspec
 
-_MOST = 2**40  # more tokens than any request has; keeps a lying upstream inside the ledger's integers
+# What a chat template may add to a prompt's own bytes, in tokens.
+_TEMPLATE_TOKENS = 4096
 
 
 class _PromptDetails(msgspec.Struct):
@@ -51,117 +52,146 @@ class Counts(msgspec.Struct):
 
 _usage = msgspec.json.Decoder(Usage)
 _TEXT_KEPT = 2**20
+_RANK = {"reported": 0, "counted": 1, "estimated": 2}
 
 
 class UsageMeter:
-    """The running count of one attempt. `text` is what was delivered, kept only while nothing else counts it."""
+    """The running count of one attempt.
+
+    most_prompt: more prompt tokens than this nobody can have counted. most_output: n x max_tokens, what was allowed.
+    """
 
     __slots__ = (
-        "_bytes", "_cached", "_final", "_latest", "_lied", "_outputs", "_prompt", "_reasoning", "events", "text",
+        "_bytes", "_cached", "_final", "_has_running", "_is_bounded", "_latest", "_most_output", "_most_prompt",
+        "_outputs", "_prompt", "_reasoning", "_text", "events",
     )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, *, most_prompt: int, most_output: int) -> None:
+        self._most_prompt, self._most_output = most_prompt + _TEMPLATE_TOKENS, most_output
         self._prompt: int | None = None
         self._cached = 0
-        self._reasoning = 0
+        self._reasoning: dict[int, int] = {}  # by choice; of all of them under -1
         self._outputs: dict[int, int] = {}
         self._latest: dict[int, msgspec.Raw | None] = {}
         self._final: int | None = None
-        self._lied = False
+        self._has_running = False
+        self._is_bounded = False
         self._bytes = 0
+        self._text: list[str] = []
         self.events = 0
-        self.text: list[str] = []
 
     @property
     def has_output(self) -> bool:
         return self.events > 0
 
     @property
+    def has_prompt(self) -> bool:
+        """Whether the upstream has counted the prompt, credibly."""
+        self._read_latest()
+        return self._prompt is not None
+
+    @property
     def is_reported(self) -> bool:
         """Whether the upstream has counted the output itself, credibly."""
         self._read_latest()
-        return bool(self._final or any(self._outputs.values())) or (self._final == 0 and not self.has_output)
+        return bool(self._final or self._has_running) or (self._final == 0 and not self.has_output)
+
+    @property
+    def text(self) -> str | None:
+        """What was delivered, for whoever can count it; None where it was too long to keep."""
+        return "".join(self._text) if self._bytes < _TEXT_KEPT else None
 
     def delivered(self, text: str) -> None:
         """One event's worth of output went to the client."""
         self.events += 1
-        self._bytes += len(text)
-        if not self._latest and self._bytes < _TEXT_KEPT:
-            self.text.append(text)
+        # UTF-8 length without encoding where the string is ASCII, as most are.
+        self._bytes += len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+        if not self._has_running and self._bytes < _TEXT_KEPT:
+            self._text.append(text)
 
     def running(self, index: int, raw: msgspec.Raw) -> None:
-        """Usage on an event of choice `index`: cumulative for that choice, so only the last is ever decoded."""
-        self._latest[index] = raw
+        """Usage on an event of choice `index`: cumulative, so once one was credible only the last is ever decoded."""
+        if self._outputs.get(index):
+            self._latest[index] = raw
+        else:
+            self._take(index, raw)
 
     def final(self, raw: msgspec.Raw) -> None:
         """Usage of the whole request. When sent twice, the larger counts: it is cumulative."""
-        usage = self._read(raw)
-        if usage is not None and usage.completion_tokens is not None:
-            self._final = max(self._final or 0, usage.completion_tokens)
+        output = self._read(-1, raw)
+        if output is not None:
+            self._final = max(self._final or 0, output)
 
     def timings(self, index: int, timings: Timings) -> None:
-        self._latest[index] = None
         self._note_prompt(timings.prompt_n + timings.cache_n, timings.cache_n)
-        self._outputs[index] = max(self._outputs.get(index, 0), timings.predicted_n)
+        self._note_output(index, timings.predicted_n)
 
-    def counts(self, *, prompt_estimate: int, most_output: int, counted: int | None, bytes_per_token: float) -> Counts:
+    def counts(
+        self, *, prompt_estimate: int, counted_prompt: int | None, counted: int | None, bytes_per_token: float
+    ) -> Counts:
         """The counts as they stand.
 
-        prompt_estimate: for an upstream that never said. most_output: n x max_tokens, the bound of what it may claim.
-        counted: the delivered text by the engine's tokenizer, if it was asked. bytes_per_token: the last resort.
+        counted_prompt, counted: prompt and delivered text by the engine's tokenizer, if it was asked. prompt_estimate,
+        bytes_per_token: the last resort; 0 bytes for an engine that streams a token an event.
         """
         self._read_latest()
-        source = "estimated" if self._lied else "reported"
-        prompt = self._prompt
-        if not prompt:  # zero is no prompt either
-            prompt, source = prompt_estimate, "estimated"
+        prompt, source = prompt_estimate, "estimated"
+        if self._prompt is not None:
+            prompt, source = self._prompt, "estimated" if self._is_bounded else "reported"
+        elif counted_prompt is not None:
+            prompt, source = counted_prompt, "counted"
+        output, how = self._guess(bytes_per_token), "estimated"
         if self.is_reported:
-            output = max(self._final or 0, sum(self._outputs.values()))
-            if output > max(most_output, self.events):
-                output, source = max(most_output, self.events), "estimated"
+            output, how = max(self._final or 0, sum(self._outputs.values())), "reported"
         elif counted is not None:
-            output, source = counted, "counted" if self._prompt else "estimated"
-        else:
-            output, source = self._guess(bytes_per_token), "estimated"
-        return Counts(prompt, min(self._cached, prompt), output, min(self._reasoning, output), source)
+            output, how = counted, "counted"
+        if output > max(self._most_output, self.events):
+            output, how = max(self._most_output, self.events), "estimated"
+        reasoning = max(self._reasoning.get(-1, 0), sum(self._reasoning.values()) - self._reasoning.get(-1, 0))
+        source = max(source, how, key=_RANK.__getitem__)
+        return Counts(prompt, min(self._cached, prompt), output, min(reasoning, output), source)
 
     def _read_latest(self) -> None:
         for index, raw in self._latest.items():
-            usage = None if raw is None else self._read(raw)
-            self._latest[index] = None
-            if usage is not None and usage.completion_tokens is not None:
-                self._outputs[index] = max(self._outputs.get(index, 0), usage.completion_tokens)
+            if raw is not None:
+                self._latest[index] = None
+                self._take(index, raw)
+
+    def _take(self, index: int, raw: msgspec.Raw) -> None:
+        output = self._read(index, raw)
+        if output is not None:
+            self._note_output(index, output)
 
     def _guess(self, bytes_per_token: float) -> int:
-        if bytes_per_token <= 0:  # an engine that streams a token an event
-            return self.events
-        return max(self.events, round(self._bytes / bytes_per_token))
+        return max(self.events, round(self._bytes / bytes_per_token)) if bytes_per_token > 0 else self.events
 
-    def _read(self, raw: msgspec.Raw) -> Usage | None:
+    def _read(self, index: int, raw: msgspec.Raw) -> int | None:
+        """The output tokens a usage object tells; None where it tells none that can be true."""
         try:
             usage = _usage.decode(raw)
         except msgspec.DecodeError:
-            self._lied = True
             return None
-        cached = usage.prompt_tokens_details.cached_tokens if usage.prompt_tokens_details else None
         if usage.prompt_tokens is not None:
-            self._note_prompt(usage.prompt_tokens, cached or 0)
-        if usage.completion_tokens is not None:
-            if usage.completion_tokens < 0 or (usage.completion_tokens == 0 and self.has_output):
-                self._lied = True
-                return None
-            usage.completion_tokens = min(usage.completion_tokens, _MOST)
-        details = usage.completion_tokens_details
-        reasoning = usage.reasoning_tokens or (details.reasoning_tokens if details else None) or 0
-        self._reasoning = max(self._reasoning, min(reasoning, _MOST))
-        return usage
+            details = usage.prompt_tokens_details
+            self._note_prompt(usage.prompt_tokens, (details.cached_tokens if details else None) or 0)
+        output = usage.completion_tokens
+        if output is None or not 0 <= output <= max(self._most_output, self.events) or (not output and self.has_output):
+            return None
+        of_output = usage.completion_tokens_details
+        reasoning = usage.reasoning_tokens or (of_output.reasoning_tokens if of_output else None) or 0
+        self._reasoning[index] = max(self._reasoning.get(index, 0), reasoning)
+        return output
 
     def _note_prompt(self, prompt: int, cached: int) -> None:
-        if prompt < 0 or not 0 <= cached <= prompt or prompt > _MOST or (prompt == 0 and self.has_output):
-            self._lied = True
-        if prompt > 0:
-            self._prompt = max(self._prompt or 0, min(prompt, _MOST))
-            self._cached = max(self._cached, min(max(0, cached), self._prompt))
+        if not 0 < prompt <= self._most_prompt:
+            return
+        self._prompt = max(self._prompt or 0, prompt)
+        self._is_bounded = self._is_bounded or not 0 <= cached <= prompt
+        self._cached = max(self._cached, min(max(0, cached), prompt))
+
+    def _note_output(self, index: int, output: int) -> None:
+        self._outputs[index] = max(self._outputs.get(index, 0), output)
+        self._has_running = self._has_running or output > 0
 
 
 def as_openai(counts: Counts) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def test_it_sends_a_chat_again_when_its_connection_was_stale(place: Place, engin
 
 
 def test_it_sends_a_chat_once_on_a_fresh_connection(place: Place, engine: ScriptedUpstream) -> None:
-    hits = []
+    hits: list[int] = []
     while 1 not in hits and len(hits) < 20:  # kept-alive connections of earlier tests go first
         engine.reset()
         answer = place.scripted(no_answer=True)
