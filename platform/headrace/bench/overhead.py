@@ -121,7 +121,7 @@ def notes(parameters: dict[str, Any], late: list[int]) -> list[str]:
         f" {parameters['seconds']:g} s, median of {parameters['repeat']}. Clients were late by {behind:.1f} ms (p99).",
         "CPU: the gateway's process with all threads and children, per stream, beyond what it uses idle (idle_cpu_ms:"
         " in a second). Headrace checks keys, takes and settles twelve meters, records usage and keeps metrics; the"
-        " others do none of it. A server whose load would take more than a core is not measured at that rate.",
+        " others do none of it. A server is not measured at a rate it cannot keep up with.",
     ]
     if behind > 20:
         found.append("The machine was busy with other things: repeat on a quiet one.")
