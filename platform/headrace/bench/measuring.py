@@ -16,8 +16,8 @@ from headrace.bench.load import Result, Spec
 
 IDLE_SECONDS = 2.0
 AFTER_SECONDS = 0.3  # what a server does after the last stream is part of the price
-# A stream gets cheaper as the rate rises: only a server whose cost at the lower rate comes to so many ms of CPU a second
-# at the higher one is sure not to keep up on its one core.
+# A stream gets cheaper as the rate rises: only a server whose cost at the lower rate comes to so many ms of CPU in a
+# second at the higher one is sure not to keep up on its one core.
 TOO_MUCH = 2000
 
 
