@@ -19,8 +19,11 @@ class EngineSettings:
     expert_efficiency: what the products of routed experts reach of compute_efficiency: they are many small ones, and
     routing is uneven. Fitted to three rows of cards/published.json, marked there; the others show how rough it is.
     step_overhead, layer_overhead: seconds a step costs besides memory and arithmetic (scheduling, sampling, kernel
-    launches and tails), fixed and per layer. collective_latency: seconds per all-reduce,
-    whatever its size (8 us: cli99/llm-analysis, a100-sxm-40gb.json, intra_node_min_message_latency).
+    launches and tails), fixed and per layer: set by judgement, neither fitted nor sourced.
+    interconnect_efficiency: of a link's paper bandwidth that all-reduces reach: by judgement, below the 0.83 of a plain
+    peer-to-peer copy on H100 (github.com/NVIDIA/nccl/issues/1264).
+    collective_latency: seconds per all-reduce, whatever its size (8 us: cli99/llm-analysis, a100-sxm-40gb.json,
+    intra_node_min_message_latency).
     chunk: prefill tokens a step may carry (SGLang --chunked-prefill-size). mixed: prefill chunks share a step with
     decoding (SGLang --enable-mixed-chunk; vLLM V1 and TensorRT-LLM always) instead of stopping it.
     """
