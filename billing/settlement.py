@@ -1,10 +1,11 @@
 """The settlement of record: the reaper, which settles what no process settles any more, and the late corrections.
 
-A request's own process settles it in the normal case (headrace/api/settle.py). When that process died or froze past
+A request's own process settles it in the normal case (headrace/api/settler.py). When that process died or froze past
 its lease, the reaper settles with the last progress it reported. When it comes back after all, the difference is
 appended as a correction: nothing is charged twice, and nothing that was delivered is lost.
 """
 
+import logging
 import time
 
 import msgspec
@@ -14,7 +15,10 @@ from billing.usage import Progress, UsageEvent, iso
 from tenants.meters import holds
 from tenants.meters.meter import INPUT_TOKENS, OUTPUT_TOKENS
 
+log = logging.getLogger("headrace.ledger")
+
 _encode = msgspec.json.encode
+_NOTHING = {INPUT_TOKENS: 0, OUTPUT_TOKENS: 0}
 
 
 class Remembered(msgspec.Struct):
@@ -29,9 +33,10 @@ class Remembered(msgspec.Struct):
 def reap_expired(client: "redis.Redis", *, lease_seconds: float) -> int:
     """Settle every hold whose lease ran out; how many were settled. May run twice, anywhere, at any time.
 
-    For one lease after Redis started nothing is reaped: no process could renew while it was away.
+    For one lease after Redis started, or thawed, nothing is reaped: no process could renew while it was away.
     """
-    if client.info("server")["uptime_in_seconds"] < lease_seconds:
+    is_calm = holds.may_reap(client, lease_ms=int(lease_seconds * 1000))
+    if not is_calm or client.info("server")["uptime_in_seconds"] < lease_seconds:
         return 0
     settled = 0
     while batch := holds.expired(client):
@@ -43,10 +48,21 @@ def reap_expired(client: "redis.Redis", *, lease_seconds: float) -> int:
 
 
 def _reap(client: "redis.Redis", hold: holds.ExpiredHold) -> str:
-    event = msgspec.json.decode(hold.record, type=UsageEvent)
+    try:
+        event = msgspec.json.decode(hold.record, type=UsageEvent)
+        progress = msgspec.json.decode(hold.progress, type=Progress) if hold.progress else None
+    except msgspec.DecodeError as error:
+        # Of another version, or broken. Its meters are given back all the same, and the drain buries the record.
+        log.error("the hold of %s cannot be read: %s", hold.request_id, error)
+        return holds.reap(
+            client,
+            request_id=hold.request_id,
+            used=_NOTHING,
+            event=hold.record,
+            memory=_encode(Remembered(0, 0, 0, 0)).decode(),
+        )
     event.finished_at = iso(time.time() * 1000)
-    if hold.progress:
-        progress = msgspec.json.decode(hold.progress, type=Progress)
+    if progress:
         event.status = "reaped"
         event.input_tokens, event.cached_input_tokens = progress.input_tokens, progress.cached_input_tokens
         event.output_tokens, event.reasoning_tokens = progress.output_tokens, progress.reasoning_tokens
@@ -55,11 +71,15 @@ def _reap(client: "redis.Redis", hold: holds.ExpiredHold) -> str:
         used = {INPUT_TOKENS: event.input_tokens, OUTPUT_TOKENS: event.output_tokens}
     else:
         event.status = "abandoned"  # its upstream was never opened: all goes back
-        used = {INPUT_TOKENS: 0, OUTPUT_TOKENS: 0}
-    memory = _encode(
+        used = _NOTHING
+    memory = _remembered(event)
+    return holds.reap(client, request_id=hold.request_id, used=used, event=_encode(event), memory=memory)
+
+
+def _remembered(event: UsageEvent) -> str:
+    return _encode(
         Remembered(event.input_tokens, event.cached_input_tokens, event.output_tokens, event.reasoning_tokens)
-    )
-    return holds.reap(client, request_id=hold.request_id, used=used, event=_encode(event), memory=memory.decode())
+    ).decode()
 
 
 def correction(event: UsageEvent, tombstone: str) -> UsageEvent | None:

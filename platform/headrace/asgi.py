@@ -64,7 +64,7 @@ class DataPlane:
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
-    async def start(self, *, patience: float = 10.0) -> None:
+    async def start(self, *, patience: float = 2.0) -> None:
         """Start, and wait a moment for the configuration: a database that is away must not keep us from starting."""
         gateway = self.gateway()
         try:
@@ -73,15 +73,15 @@ class DataPlane:
         except TimeoutError:
             return  # /readyz tells
 
-    def begin_stop(self) -> None:
-        """The process has been told to stop: /readyz says so from now on."""
+    async def drain(self, *, patience: float) -> None:
+        """Take no more work (/readyz says so), let what runs finish for `patience` seconds, then end and settle it."""
         if self._gateway is not None:
-            self._gateway.is_stopping = True
+            await self._gateway.drain(patience=patience)
 
-    async def stop(self, *, patience: float = 0.0) -> None:
-        """Settle what still runs, after `patience` seconds, and close all connections."""
+    async def stop(self) -> None:
+        """Settle what still runs and close all connections."""
         if self._gateway is not None:
-            await self._gateway.stop(patience=patience)
+            await self._gateway.stop()
 
 
 data_plane = DataPlane()

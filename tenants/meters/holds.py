@@ -10,12 +10,15 @@ import redis
 import redis.asyncio
 
 from tenants.meters.meter import Meter
-from tenants.meters.scripts import ADMIT, CORRECT, EXPIRED, RENEW, SETTLE, Argument
+from tenants.meters.scripts import ADMIT, CORRECT, EXPIRED, GRACE, RENEW, SETTLE, WITHDRAW, Argument
 
 HOLDS = "hr:holds"
 USAGE = "hr:usage"
+REAPER = "hr:reaper"
 # A tombstone outlives every late word about its request: a stalled process, a spool that waited for Redis.
 TOMBSTONE_SECONDS = 24 * 3600
+# An admission that was given up can only come late from a buffer of the network or of a frozen Redis.
+WITHDRAWN_SECONDS = 3600
 
 _encode = msgspec.json.encode
 
@@ -87,6 +90,11 @@ async def admit(
             raise Ended(request_id)
 
 
+async def withdraw(client: "redis.asyncio.Redis", request_ids: list[str]) -> None:
+    """Undo admissions whose answer never came; one that Redis gets to only afterwards is refused. May be repeated."""
+    await WITHDRAW.call(client, [HOLDS], [WITHDRAWN_SECONDS, *request_ids])
+
+
 async def renew(client: "redis.asyncio.Redis", *, lease_ms: int, progress: dict[str, bytes]) -> dict[str, str]:
     """Prolong the leases of `progress` ({request id: progress JSON, b"" = upstream not opened}); the state of each."""
     arguments: list[Argument] = [lease_ms]
@@ -136,6 +144,11 @@ class ExpiredHold(msgspec.Struct):
     record: bytes
     meters: bytes
     progress: bytes
+
+
+def may_reap(client: "redis.Redis", *, lease_ms: int) -> bool:
+    """Whether an expired lease means that its process is gone. Not for one lease after nobody, for as long, asked."""
+    return bool(GRACE.call_sync(client, [REAPER], [lease_ms]))
 
 
 def expired(client: "redis.Redis", *, most: int = 500) -> list[ExpiredHold]:

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+import time
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import redis.asyncio
@@ -16,11 +17,15 @@ from headrace.api.pulse import Pulse
 from headrace.api.settler import Settler
 from headrace.api.snapshot import Snapshot
 from headrace.api.spool import Spool
+from headrace.api.withdrawals import Withdrawals
 from routing.selection import InFlight
 
 log = logging.getLogger("headrace.gateway")
 
 _REDIS_CONNECTIONS = 64
+# How long interrupted requests may take to settle and to tell their clients.
+_LAST_WORDS_SECONDS = 10.0
+_STEP = 0.02
 
 
 def connect_redis(url: str, timeout: float) -> "redis.asyncio.Redis":
@@ -54,6 +59,7 @@ class Gateway:
         self.estimator = Estimator()
         self.in_flight = InFlight()
         self.spool = Spool(settings.HOME / "spool", self.redis)
+        self.withdrawals = Withdrawals(self.redis)
         self.pulse = Pulse(self.redis, self.estimator, lease_seconds=settings.LEASE_SECONDS)
         self.settler = Settler(
             client=self.client,
@@ -64,13 +70,20 @@ class Gateway:
             spool=self.spool,
         )
         self.is_stopping = False
+        self.working = 0  # requests whose body has come and whose answer is not all handed to the server
         self._loops: list[asyncio.Task[None]] = []
         self._background: set[asyncio.Task[Any]] = set()
 
     def start(self) -> None:
         """Begin to follow the configuration, renew leases and deliver the spool."""
-        for loop in (self.snapshot.follow(), self.pulse.watch(), self.pulse.renew_for_ever(), self.spool.deliver()):
-            self._loops.append(asyncio.create_task(loop))
+        loops = (
+            self.snapshot.follow,
+            self.pulse.watch,
+            self.pulse.renew_for_ever,
+            self.spool.deliver_for_ever,
+            self.withdrawals.deliver_for_ever,
+        )
+        self._loops = [asyncio.create_task(_kept_going(loop)) for loop in loops]
 
     def background(self, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
         """Run `work` to its end whatever becomes of the caller."""
@@ -84,11 +97,27 @@ class Gateway:
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("background work failed", exc_info=error)
 
-    async def stop(self, *, patience: float) -> None:
-        """Let running requests finish for `patience` seconds, interrupt and settle the rest, close everything."""
+    async def drain(self, *, patience: float) -> None:
+        """Take no more work; let what runs finish for `patience` seconds, then interrupt it. All is settled after."""
         self.is_stopping = True
-        await self.pulse.drained(patience)
+        deadline = time.monotonic() + patience + _LAST_WORDS_SECONDS
+        is_idle = await self._idle(patience)
+        while not is_idle and time.monotonic() < deadline:
+            self.pulse.interrupt_all()  # again and again: one may have been on its way through admission
+            is_idle = await self._idle(0.1)
         await self.settler.settled()
+
+    async def _idle(self, seconds: float) -> bool:
+        for _ in range(round(seconds / _STEP) + 1):
+            if not self.working and not len(self.pulse):
+                return True
+            await asyncio.sleep(_STEP)
+        return False
+
+    async def stop(self) -> None:
+        """End and settle whatever runs, then close everything. What waits for Redis gets a last try."""
+        await self.drain(patience=0)
+        await self.spool.deliver_own()
         if self._background:
             await asyncio.wait(set(self._background), timeout=5)
         for task in self._loops:
@@ -96,3 +125,13 @@ class Gateway:
         await asyncio.gather(*self._loops, return_exceptions=True)
         await self.client.close()
         await self.redis.aclose()
+
+
+async def _kept_going(loop: Callable[[], Awaitable[None]]) -> None:
+    """Run one of the process's loops for ever. A defect in one round must not silently end all later ones."""
+    while True:
+        try:
+            await loop()
+        except Exception:  # the boundary of a loop: nobody above it is left to see the error
+            log.exception("a loop of the gateway failed and begins anew")
+            await asyncio.sleep(1.0)

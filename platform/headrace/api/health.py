@@ -13,12 +13,16 @@ _LOOPBACK = ("127.0.0.1", "::1")
 
 
 class HealthConsumer(StreamingConsumer):
+    outlives_stop = True
+
     async def handle(self, body: bytes) -> None:
         await self.respond(200, b'{"status":"ok"}')
 
 
 class ReadyConsumer(StreamingConsumer):
     """Ready means serving from memory works: a database outage alone takes no process out of rotation."""
+
+    outlives_stop = True
 
     async def handle(self, body: bytes) -> None:
         snapshot = self.gateway.snapshot
@@ -35,6 +39,8 @@ class ReadyConsumer(StreamingConsumer):
 
 class MetricsConsumer(StreamingConsumer):
     """For loopback, or whoever has HEADRACE_METRICS_TOKEN. A proxy on this machine is not loopback."""
+
+    outlives_stop = True
 
     async def handle(self, body: bytes) -> None:
         if not (self._is_local() or self._has_token()):

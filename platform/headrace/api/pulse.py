@@ -22,7 +22,6 @@ log = logging.getLogger("headrace.pulse")
 
 BEAT_SECONDS = 0.25
 _BATCH = 500
-_STEP = 0.02
 
 
 class Pulse:
@@ -33,6 +32,7 @@ class Pulse:
         self._estimator = estimator
         self._lease = lease_seconds
         self._running: dict[str, Exchange] = {}
+        self._is_renewing = True
 
     def __len__(self) -> int:
         return len(self._running)
@@ -72,27 +72,23 @@ class Pulse:
         try:
             states = await holds.renew(self._redis, lease_ms=int(self._lease * 1000), progress=progress)
         except redis.RedisError as error:
-            log.warning("leases were not renewed: %s", type(error).__name__)
+            if self._is_renewing:  # once an outage, not once a try
+                log.warning("leases are not renewed: %s", type(error).__name__)
+            self._is_renewing = False
             return
+        if not self._is_renewing:
+            log.warning("leases are renewed again")
+        self._is_renewing = True
         for exchange in exchanges:
             exchange.announced = exchange.announced or progress[exchange.id] != b""
             # "lost": Redis lost the hold; the stream goes on and its settlement appends the whole event.
             if states[exchange.id] in {"reaped", "ended"} and exchange.id in self._running:
                 exchange.interrupt(ApiError("lease_lost", "The gateway lost its hold on this request."))
 
-    async def drained(self, patience: float) -> None:
-        """Wait until nothing runs, `patience` seconds at most; then interrupt what does, and wait for its end."""
-        if not await self._empty(patience):
-            for exchange in list(self._running.values()):
-                exchange.interrupt(ApiError("no_capacity", "The gateway is stopping.", retry_after=1))
-            await self._empty(5.0)
-
-    async def _empty(self, seconds: float) -> bool:
-        for _ in range(max(1, round(seconds / _STEP))):
-            if not self._running:
-                return True
-            await asyncio.sleep(_STEP)
-        return not self._running
+    def interrupt_all(self) -> None:
+        """The process stops: end whatever still runs."""
+        for exchange in list(self._running.values()):
+            exchange.interrupt(ApiError("no_capacity", "The gateway is stopping.", retry_after=1))
 
 
 def overdue(exchange: Exchange, now: float) -> Exception | None:

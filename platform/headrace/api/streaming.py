@@ -23,17 +23,20 @@ log = logging.getLogger("headrace.api")
 
 Headers = list[tuple[bytes, bytes]]
 _JSON = (b"content-type", b"application/json")
+_CLOSE = (b"connection", b"close")
 
 
 class StreamingConsumer(AsyncConsumer):  # type: ignore[misc]
     """One request. Subclasses give `methods` and `handle`; `before_body` may refuse by the headers alone."""
 
     methods: ClassVar[frozenset[str]] = frozenset({"GET", "HEAD"})
+    outlives_stop: ClassVar[bool] = False  # whether it is still served by a process that has been told to stop
 
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
         self.request_id = ""
-        self.started = False
+        self.started = self.ended = False
+        self.is_arriving = True
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         self.scope, self.receive, self.base_send = scope, receive, send
@@ -49,12 +52,24 @@ class StreamingConsumer(AsyncConsumer):  # type: ignore[misc]
         except Exception:  # the outermost boundary: a defect is a 500 with an id to look up, not a dropped connection
             log.exception("request %s failed", self.request_id)
             await self.refuse(ApiError("internal_error", "Headrace failed on this request."))
+        if self.started and not self.ended:
+            await self._drop()
 
     async def _serve(self) -> None:
         if self.scope["method"] not in self.methods:
             raise ApiError("method_not_allowed", f"Use {' or '.join(sorted(self.methods))} here.")
         await self.before_body()
         body = await self._body()
+        self.is_arriving = False
+        if self.gateway.is_stopping and not self.outlives_stop:
+            raise ApiError("no_capacity", "The gateway is stopping.", retry_after=1)
+        self.gateway.working += 1
+        try:
+            await self._race(body)
+        finally:
+            self.gateway.working -= 1
+
+    async def _race(self, body: bytes) -> None:
         work = asyncio.create_task(self.handle(body))
         gone = asyncio.create_task(self._disconnected())
         try:
@@ -67,6 +82,13 @@ class StreamingConsumer(AsyncConsumer):  # type: ignore[misc]
             await work
         except asyncio.CancelledError:
             return
+
+    async def _drop(self) -> None:
+        """End the connection of an answer that is given up midway, where the server lets us: its client may be there,
+        and only not read."""
+        if (drop := self.scope.get("extensions", {}).get("headrace.drop")) is not None:
+            drop()
+            await asyncio.sleep(0)  # so that the server learns of it before we return
 
     async def before_body(self) -> None:
         """Refuse what can be refused before the body is read."""
@@ -128,6 +150,7 @@ class StreamingConsumer(AsyncConsumer):  # type: ignore[misc]
 
     async def write(self, body: bytes, *, more: bool = True) -> None:
         await self.base_send({"type": "http.response.body", "body": body, "more_body": more})
+        self.ended = not more
 
     async def respond(self, status: int, body: bytes, headers: Headers | None = None) -> None:
         """A whole JSON answer."""
@@ -138,7 +161,9 @@ class StreamingConsumer(AsyncConsumer):  # type: ignore[misc]
     async def refuse(self, error: ApiError) -> None:
         """Answer with `error`; nothing where an answer has begun, which whoever began it ends."""
         if not self.started:
-            await self.respond(error.status, error.as_json(), error.headers())
+            # A body that is not read is not worth the rest of the connection either.
+            headers = [*error.headers(), _CLOSE] if self.is_arriving and error.status in {408, 413} else error.headers()
+            await self.respond(error.status, error.as_json(), headers)
 
 
 def _headers(scope: Any) -> dict[bytes, bytes]:

@@ -16,6 +16,8 @@ from twisted.internet import defer, reactor  # noqa: E402
 from headrace.asgi import application, data_plane  # noqa: E402
 from headrace.server.daphne_request import BoundedFactory, BoundedRequest  # noqa: E402
 
+_CLOSING_SECONDS = 1.0
+
 
 class _Server(Server):  # type: ignore[misc]
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -47,14 +49,29 @@ class _Server(Server):  # type: ignore[misc]
 
     def _begin_stop(self) -> None:
         if self._stopping is None:
-            data_plane.begin_stop()
             self._stopping = asyncio.get_event_loop().create_task(self._stop())
 
     async def _stop(self) -> None:
+        await data_plane.drain(patience=settings.DRAIN_SECONDS)
         for port in self._ports:
             await defer.maybeDeferred(port.stopListening).asFuture(asyncio.get_event_loop())
-        await data_plane.stop(patience=settings.DRAIN_SECONDS)
+        await self._close_connections()
+        await data_plane.stop()
         self.stop()
+
+    async def _close_connections(self) -> None:
+        """Close each once its last bytes are sent: a reactor that stops throws them away."""
+        for channel in list(self._factory.channels):
+            channel.loseConnection()
+        for _ in range(round(_CLOSING_SECONDS / 0.02)):
+            if not self._factory.channels:
+                return
+            await asyncio.sleep(0.02)
+
+    def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
+        if isinstance(protocol, BoundedRequest):
+            scope["extensions"] = {"headrace.drop": protocol.drop}
+        return super().create_application(protocol, scope)
 
     async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
         """Pass a reply on; hold the application back while the client does not read."""

@@ -9,6 +9,7 @@ from twisted.internet.interfaces import IPushProducer
 from zope.interface import implementer
 
 from headrace.api.errors import ApiError
+from headrace.server.daphne_channel import BoundedChannel
 
 
 @implementer(IPushProducer)
@@ -19,7 +20,6 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
         self.room = asyncio.Event()
         self.room.set()
         self._received = 0
-        self._response_started = False
         super().__init__(*args, **kwargs)
 
     # --- the answer ---------------------------------------------------------------------------------------------------
@@ -34,6 +34,11 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
             self.unregisterProducer()
         super().handle_reply(message)
 
+    def drop(self) -> None:
+        """End the connection at once, whatever is still to be sent."""
+        if self.channel is not None:
+            self.channel.transport.abortConnection()
+
     def pauseProducing(self) -> None:
         self.room.clear()
 
@@ -46,8 +51,6 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
     def connectionLost(self, reason: Any) -> None:
         self.room.set()
         super().connectionLost(reason)
-        if not self.content.closed:
-            self.content.close()  # a body that never came whole must not wait for the garbage collector
 
     # --- the body -----------------------------------------------------------------------------------------------------
     def gotLength(self, length: int | None) -> None:
@@ -62,25 +65,24 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
         else:
             super().handleContentChunk(data)
 
+    def process(self) -> Any:
+        if not self.channel.is_refused:
+            return super().process()
+        return None
+
     def _refuse_body(self) -> None:
-        if self.channel is None or self._response_started:
-            return
-        self._response_started = True
-        error = ApiError("body_too_large", f"The body is larger than {settings.BODY_LIMIT} bytes.")
-        body = error.as_json()
-        self.channel.transport.write(
-            b"HTTP/1.1 413 Content Too Large\r\ncontent-type: application/json\r\nconnection: close\r\n"
-            b"content-length: %d\r\n\r\n%s" % (len(body), body)
-        )
-        self.channel.loseConnection()
+        self.channel.refuse(ApiError("body_too_large", f"The body is larger than {settings.BODY_LIMIT} bytes."))
 
 
 class BoundedFactory(HTTPFactory):  # type: ignore[misc]
-    """Makes BoundedRequests; a request that is not whole after HEADRACE_BODY_SECONDS is dropped."""
+    """Makes BoundedChannels, of which `channels` are open, and their BoundedRequests."""
+
+    protocol = BoundedChannel
 
     def __init__(self, server: Any) -> None:
         super().__init__(server)
         self.timeOut = settings.BODY_SECONDS
+        self.channels: set[BoundedChannel] = set()
 
     def buildProtocol(self, address: Any) -> Any:
         protocol = super().buildProtocol(address)

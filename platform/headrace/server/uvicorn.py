@@ -1,17 +1,26 @@
-"""Under uvicorn: on SIGTERM it stops accepting, finishes its streams (HEADRACE_DRAIN_SECONDS), settles the rest."""
+"""Under uvicorn: on SIGTERM it takes no more work, finishes its streams (HEADRACE_DRAIN_SECONDS), settles the rest."""
 
+import socket
 from types import FrameType
 
 import uvicorn
 from django.conf import settings
 
 from headrace.asgi import data_plane
+from headrace.server.refusal import KEEP_ALIVE_SECONDS
+from headrace.server.uvicorn_connection import Connection
+
+_CLOSING_SECONDS = 1
 
 
 class _Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        data_plane.begin_stop()
-        super().handle_exit(sig, frame)
+        """Stop, once, however often it is told. uvicorn's own would raise the signal again and end with its status."""
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await data_plane.drain(patience=settings.DRAIN_SECONDS)
+        await super().shutdown(sockets)
 
 
 def serve(host: str, port: int) -> int:
@@ -21,14 +30,14 @@ def serve(host: str, port: int) -> int:
         host=host,
         port=port,
         loop="uvloop",
-        http="httptools",
+        http=Connection,
+        ws="none",
         lifespan="on",
         access_log=False,
         log_config=None,
         server_header=False,
-        proxy_headers=False,  # who is behind a proxy is for HEADRACE_BEHIND_PROXY to say
-        timeout_keep_alive=75,  # longer than the usual proxy's, so that it is the proxy that closes
-        timeout_graceful_shutdown=int(settings.DRAIN_SECONDS),
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=_CLOSING_SECONDS,  # of connections alone: their work has ended by then
     )
     server = _Server(config)
     server.run()

@@ -1,0 +1,23 @@
+-- Undo admissions whose answers never arrived, as if they had not been asked for; one that arrives later is refused.
+-- KEYS: index of holds. ARGV: tombstone seconds, then ids.
+-- Answer: one word each: 'withdrawn' | 'unknown' (there was no hold yet) | 'ended' (had been settled).
+local now = clock()
+local answer = {}
+for at = 2, #ARGV do
+  local id = ARGV[at]
+  local hold, tombstone = 'hr:hold:' .. id, 'hr:done:' .. id
+  if redis.call('EXISTS', tombstone) == 1 then
+    answer[#answer + 1] = 'ended'
+  else
+    local meters = redis.call('HGET', hold, 'meters')
+    for _, meter in ipairs(meters and cjson.decode(meters) or {}) do
+      local kind, key, limit, amount = unpack(meter)
+      kinds[kind].give(key, tonumber(limit), tonumber(amount), 0, now)
+    end
+    redis.call('DEL', hold)
+    redis.call('ZREM', KEYS[1], id)
+    redis.call('SET', tombstone, 'final', 'EX', ARGV[1])
+    answer[#answer + 1] = meters and 'withdrawn' or 'unknown'
+  end
+end
+return answer
