@@ -37,11 +37,40 @@ def web(
         process.stop()
 
 
+# Deadlines that a test can wait for.
+QUICK = {
+    "HEADRACE_LEASE_SECONDS": "1.5",
+    "HEADRACE_CLIENT_STALL_SECONDS": "2",
+    "HEADRACE_BODY_SECONDS": "2",
+    "HEADRACE_DRAIN_SECONDS": "2",
+}
+
+
+@pytest.fixture(scope="session")
+def quick_webs(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, WebProcess]]:
+    """A web process under each server, side by side for the whole session, with short deadlines."""
+    logs = tmp_path_factory.mktemp("quick")
+    webs = {server: WebProcess(logs / f"{server}.log", server, **QUICK) for server in ("uvicorn", "daphne")}
+    try:
+        for web in webs.values():
+            web.wait_ready()
+        yield webs
+    finally:
+        for web in webs.values():
+            web.stop()
+
+
+@pytest.fixture(params=["uvicorn", "daphne"])
+def quick_web(request: pytest.FixtureRequest, quick_webs: dict[str, WebProcess]) -> WebProcess:
+    return quick_webs[request.param]
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
     """A failed test shows what its web process said."""
     report = yield
-    web = getattr(item, "funcargs", {}).get("web")
+    fixtures = getattr(item, "funcargs", {})
+    web = fixtures.get("web") or fixtures.get("quick_web")
     if report.when == "call" and report.failed and web is not None:
         report.sections.append(("web process", web.log.read_text()[-6000:]))
     return report
