@@ -1,5 +1,6 @@
 """The engine that answers the demo's requests: llama.cpp in this environment, or SGLang in one of its own."""
 
+import signal
 import sys
 from pathlib import Path
 
@@ -14,6 +15,8 @@ class Engine(Part):
     """A server that listens on `port` of the loopback address."""
 
     name = "engine"
+    # It stops after the web, with nothing to finish or to save, and SGLang is slow to obey anything else.
+    stop_signal = signal.SIGKILL
 
     def __init__(self, port: int) -> None:
         self.port = port

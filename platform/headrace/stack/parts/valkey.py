@@ -43,7 +43,7 @@ class Valkey(Part):
         return f"redis://:{credentials.password(self.home / 'password')}@{LOOPBACK}:{self.port}/0"
 
     def prepare(self) -> None:
-        (self.home / "data").mkdir(parents=True, exist_ok=True)
+        (self.home / "data").mkdir(parents=True, exist_ok=True, mode=0o700)
         credentials.write_private(
             self.home / "valkey.conf",
             _CONFIGURATION.format(
