@@ -30,6 +30,7 @@ class Pool(models.Model):
     api_key = models.BinaryField(null=True, editable=False)
     admin_key = models.BinaryField(null=True, editable=False)
     gpu_hour_cost = models.DecimalField(
+        "cost of a GPU hour",
         max_digits=20,
         decimal_places=6,
         default=Decimal(0),
@@ -37,7 +38,11 @@ class Pool(models.Model):
         help_text="What one GPU of this pool costs us an hour.",
     )
     gpus_per_replica = models.DecimalField(
-        max_digits=10, decimal_places=4, default=Decimal(1), validators=[MinValueValidator(Decimal(0))]
+        "GPUs per replica",
+        max_digits=10,
+        decimal_places=4,
+        default=Decimal(1),
+        validators=[MinValueValidator(Decimal(0))],
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
@@ -60,7 +65,7 @@ class Replica(models.Model):
 
     pool = models.ForeignKey(Pool, models.CASCADE, related_name="replicas")
     name = models.CharField(max_length=63, validators=[check_name])
-    url = models.CharField(max_length=500, validators=[check_url])
+    url = models.CharField("URL", max_length=500, validators=[check_url])
     enabled = models.BooleanField(default=True, help_text="Off: it finishes what it runs and gets nothing new.")
 
     class Meta:
@@ -82,7 +87,7 @@ class Provider(models.Model):
 
     name = models.CharField(primary_key=True, max_length=63, validators=[check_name])
     protocol = models.CharField(max_length=16, choices=Protocol.choices, default=Protocol.OPENAI)
-    base_url = models.CharField(max_length=500, validators=[check_url])
+    base_url = models.CharField("base URL", max_length=500, validators=[check_url])
     api_key = models.BinaryField(null=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 

@@ -59,6 +59,7 @@ class Migration(migrations.Migration):
                         help_text="What one GPU of this pool costs us an hour.",
                         max_digits=20,
                         validators=[django.core.validators.MinValueValidator(Decimal("0"))],
+                        verbose_name="cost of a GPU hour",
                     ),
                 ),
                 (
@@ -68,6 +69,7 @@ class Migration(migrations.Migration):
                         default=Decimal("1"),
                         max_digits=10,
                         validators=[django.core.validators.MinValueValidator(Decimal("0"))],
+                        verbose_name="GPUs per replica",
                     ),
                 ),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
@@ -111,6 +113,7 @@ class Migration(migrations.Migration):
                     "base_url",
                     models.CharField(
                         max_length=500,
+                        verbose_name="base URL",
                         validators=[
                             django.core.validators.RegexValidator(
                                 "^https?://[A-Za-z0-9._\\[\\]:-]+(/[A-Za-z0-9._~/-]*)?\\Z",
@@ -160,6 +163,7 @@ class Migration(migrations.Migration):
                     "url",
                     models.CharField(
                         max_length=500,
+                        verbose_name="URL",
                         validators=[
                             django.core.validators.RegexValidator(
                                 "^https?://[A-Za-z0-9._\\[\\]:-]+(/[A-Za-z0-9._~/-]*)?\\Z",

@@ -118,9 +118,11 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+LOGIN_URL, LOGIN_REDIRECT_URL = "admin:login", "admin:index"
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
+FORMAT_MODULE_PATH = "headrace.formats"
 STATIC_URL = "static/"
 WHITENOISE_USE_FINDERS = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = env.flag("HEADRACE_HTTPS")
@@ -131,10 +133,12 @@ UNFOLD = {
     "SITE_TITLE": "Headrace",
     "SITE_HEADER": "Headrace",
     "SITE_SYMBOL": "water",
-    "SITE_DROPDOWN": [{"icon": "calculate", "title": "Sizing", "link": "/admin/sizing/"}],
+    "SITE_URL": None,
     "SHOW_VIEW_ON_SITE": False,
+    "SHOW_HISTORY": False,  # the audit trail has it all, on whatever path
+    "COLORS": "headrace.appearance.colours",
     "STYLES": [lambda request: static("headrace/admin.css")],
-    "SIDEBAR": {"show_search": False, "show_all_applications": False, "navigation": "headrace.navigation.sidebar"},
+    "SIDEBAR": {"show_search": False, "show_all_applications": False, "navigation": "headrace.appearance.sidebar"},
 }
 
 # --- Celery: settlement of record, rollups, upkeep --------------------------------------------------------------------

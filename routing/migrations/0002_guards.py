@@ -6,7 +6,7 @@ GUARDS = """
 SELECT headrace_watch('routing_model', 'name'), headrace_watch('routing_route', 'model_id'),
        headrace_watch('routing_target', 'id');
 SELECT headrace_audited('routing_model', 'name'), headrace_audited('routing_route', 'model_id'),
-       headrace_audited('routing_target', 'id');
+       headrace_audited('routing_target', 'route_id,position');
 SELECT headrace_fixed('routing_model', 'name');
 GRANT SELECT ON routing_model, routing_route TO headrace_app;
 """

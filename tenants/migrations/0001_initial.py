@@ -33,7 +33,7 @@ class Migration(migrations.Migration):
                         choices=[("created", "Created"), ("changed", "Changed"), ("deleted", "Deleted")], max_length=8
                     ),
                 ),
-                ("subject", models.TextField(help_text="Table and primary key of the changed row.")),
+                ("subject", models.TextField(help_text="Table and name of the changed row.")),
                 ("before", models.JSONField(null=True)),
                 ("after", models.JSONField(null=True)),
             ],

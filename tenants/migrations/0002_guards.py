@@ -3,13 +3,16 @@
 from django.db import migrations
 
 AUDIT = """
--- One audit entry for a written row. Arguments: key column, tenant column ('' for none), secret columns by comma.
+-- One audit entry for a written row. Arguments: the columns that name it, its tenant's column ('' for none), its secret
+-- columns; several are parted by commas.
 CREATE FUNCTION headrace_audit() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     old_row jsonb := CASE WHEN TG_OP <> 'INSERT' THEN to_jsonb(OLD) END;
     new_row jsonb := CASE WHEN TG_OP <> 'DELETE' THEN to_jsonb(NEW) END;
     one_row jsonb := coalesce(new_row, old_row);
+    subject text := (SELECT string_agg(one_row ->> name, '/' ORDER BY place)
+                     FROM unnest(string_to_array(TG_ARGV[0], ',')) WITH ORDINALITY AS named (name, place));
     secret text;
     changed boolean;
 BEGIN
@@ -34,7 +37,7 @@ BEGIN
         coalesce(nullif(current_setting('headrace.origin', true), ''), 'database'),
         coalesce(one_row ->> nullif(TG_ARGV[1], ''), ''),
         CASE TG_OP WHEN 'INSERT' THEN 'created' WHEN 'UPDATE' THEN 'changed' ELSE 'deleted' END,
-        TG_TABLE_NAME || ' ' || (one_row ->> TG_ARGV[0]), old_row, new_row);
+        TG_TABLE_NAME || ' ' || subject, old_row, new_row);
     RETURN NULL;
 END $$;
 
@@ -81,8 +84,8 @@ BEGIN
     PERFORM headrace_watch('tenants_tenant', 'slug'), headrace_watch('tenants_project', 'id'),
             headrace_watch('tenants_apikey', 'public_id', of_key);
     PERFORM headrace_audited('tenants_tenant', 'slug', 'slug'),
-            headrace_audited('tenants_project', 'id', 'tenant_id'),
-            headrace_audited('tenants_member', 'id', 'tenant_id'),
+            headrace_audited('tenants_project', 'tenant_id,slug', 'tenant_id'),
+            headrace_audited('tenants_member', 'tenant_id,user_id', 'tenant_id'),
             headrace_audited('tenants_apikey', 'public_id', 'tenant_id', 'digest', of_key),
             headrace_audited('auth_user', 'username', '', 'password', ARRAY['password', 'username', 'email',
                              'first_name', 'last_name', 'is_active', 'is_staff', 'is_superuser']);

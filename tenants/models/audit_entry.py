@@ -24,7 +24,7 @@ class AuditEntry(models.Model):
     origin = models.TextField(help_text="Where from: an address, or the command.")
     tenant = models.TextField(blank=True)
     action = models.CharField(max_length=8, choices=Action.choices)
-    subject = models.TextField(help_text="Table and primary key of the changed row.")
+    subject = models.TextField(help_text="Table and name of the changed row.")
     before = models.JSONField(null=True)
     after = models.JSONField(null=True)
 

@@ -54,6 +54,7 @@ def _write(plan: Plan, source: str) -> None:
         for change in plan.changes:
             change.write()
         with connection.cursor() as cursor:
-            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # here, where it can be told, and not at the commit
+            cursor.execute("SET CONSTRAINTS ALL DEFERRED")
     except IntegrityError as error:
         raise ApplyError(source, [Problem(1, f"the database refuses it: {str(error).splitlines()[0]}")]) from error

@@ -1,0 +1,70 @@
+"""How the admin looks: its colour, and a sidebar of what belongs together for an operator."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.urls import reverse_lazy
+from unfold.settings import CONFIG_DEFAULTS
+
+# Water, from light to dark: sRGB of one hue.
+_PRIMARY = {
+    "50": "#f0f9fb",
+    "100": "#d9f0f5",
+    "200": "#b8e2ec",
+    "300": "#86cddd",
+    "400": "#4db0c7",
+    "500": "#2d93ac",
+    "600": "#217690",
+    "700": "#205f75",
+    "800": "#214f61",
+    "900": "#1f4353",
+    "950": "#102b37",
+}
+_GROUPS: dict[str, list[tuple[str, str, str]]] = {
+    "": [("Overview", "dashboard", "admin:index")],
+    "Tenants": [
+        ("Tenants", "apartment", "tenants_tenant"),
+        ("Projects", "folder", "tenants_project"),
+        ("API keys", "key", "tenants_apikey"),
+        ("Members", "group", "tenants_member"),
+    ],
+    "Models": [
+        ("Models", "deployed_code", "routing_model"),
+        ("Routes", "alt_route", "routing_route"),
+        ("Pools", "dns", "engines_pool"),
+        ("Providers", "cloud", "engines_provider"),
+        ("Sizing", "calculate", "sizing:page"),
+    ],
+    "Ledger": [
+        ("Records", "receipt_long", "billing_usagerecord"),
+        ("Hours", "bar_chart", "billing_usagehour"),
+        ("Corrections", "published_with_changes", "billing_usagecorrection"),
+        ("Dead letters", "mark_email_unread", "billing_deadletter"),
+    ],
+    "Platform": [
+        ("Audit trail", "history", "tenants_auditentry"),
+        ("Users", "person", "auth_user"),
+        ("Groups", "groups", "auth_group"),
+    ],
+}
+
+
+def colours(request: HttpRequest) -> dict[str, dict[str, str]]:
+    return {**CONFIG_DEFAULTS["COLORS"], "primary": dict(_PRIMARY)}
+
+
+def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
+    return [
+        {"title": title or None, "separator": bool(title), "items": [_item(request, *entry) for entry in entries]}
+        for title, entries in _GROUPS.items()
+    ]
+
+
+def _item(request: HttpRequest, title: str, icon: str, name: str) -> dict[str, Any]:
+    """`name` is a model's table, shown to who may view it, or the name of a page for all."""
+    if ":" in name:
+        return {"title": title, "icon": icon, "link": reverse_lazy(name)}
+    application, _, model = name.partition("_")
+    allowed = request.user.has_perm(f"{application}.view_{model}")
+    link = reverse_lazy(f"admin:{name}_changelist")
+    return {"title": title, "icon": icon, "link": link, "permission": lambda _request: allowed}

@@ -1,0 +1,1 @@
+"""Dates and numbers as the screens show them, by language."""

@@ -1,0 +1,32 @@
+"""The operators' admin: Unfold's site, whose every write is one transaction attributed to its user."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from unfold.sites import UnfoldAdminSite
+
+from headrace import overview
+from tenants import audit
+
+View = Callable[..., HttpResponse]
+_READING = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+
+
+class OperatorSite(UnfoldAdminSite):
+    index_title = "Overview"
+    index_template = "admin/overview.html"
+
+    def admin_view(self, view: View, cacheable: bool = False) -> View:
+        def attributed(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+            if request.method in _READING:
+                return view(request, *args, **kwargs)
+            with audit.acting(who=request.user.get_username(), origin=str(request.META.get("REMOTE_ADDR", ""))):
+                return view(request, *args, **kwargs)
+
+        admin_view: View = super().admin_view(attributed, cacheable)
+        return admin_view
+
+    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        response: HttpResponse = super().index(request, (extra_context or {}) | {"overview": overview.today()})
+        return response

@@ -1,0 +1,80 @@
+"""What an operator sees first: the last 24 hours, what waits, and what may be wrong. Read from the rollups: cheap."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import Sum
+from django.urls import reverse
+from django.utils import timezone
+
+from billing.models import DeadLetter, UsageHour, UsageRecord
+from engines.models import Replica
+from routing.models import Model
+from tenants.models import Tenant
+
+SPAN = timedelta(hours=24)
+LATEST = 10
+_COUNTS = ("requests", "errors", "cancelled", "unpriced", "input_tokens", "cached_input_tokens", "output_tokens")
+
+
+@dataclass(frozen=True)
+class Card:
+    title: str
+    value: str
+    detail: str
+    link: str
+    is_bad: bool = False
+
+
+@dataclass(frozen=True)
+class Overview:
+    cards: list[Card]
+    latest: list[UsageRecord]
+
+
+def today() -> Overview:
+    """Counts of the last 24 hours (whole hours of the rollup) and the newest records."""
+    hours = UsageHour.objects.filter(hour__gte=timezone.now() - SPAN)
+    totals = hours.aggregate(**{name: Sum(name, default=0) for name in _COUNTS})
+    return Overview(
+        [*_use(totals), _cost(hours, totals), _fleet(), _letters()], list(UsageRecord.objects.all()[:LATEST])
+    )
+
+
+def _use(totals: dict[str, int]) -> list[Card]:
+    requests, prompt, cached = totals["requests"], totals["input_tokens"], totals["cached_input_tokens"]
+    ended = f"{totals['errors']:,} failed, {totals['cancelled']:,} cancelled, in 24 hours"
+    share = f"{round(100 * cached / prompt)} % of them cached" if prompt else "none in 24 hours"
+    link = reverse("admin:billing_usagehour_changelist")
+    return [
+        Card("Requests", f"{requests:,}", ended, link),
+        Card("Input tokens", f"{prompt:,}", share, link),
+        Card("Output tokens", f"{totals['output_tokens']:,}", "in 24 hours", link),
+    ]
+
+
+def _cost(hours: Any, totals: dict[str, int]) -> Card:
+    """One amount a currency. What has no price is said, and never added as 0."""
+    sums = hours.order_by().values_list("currency").annotate(cost=Sum("cost")).order_by("currency")
+    amounts = [f"{cost:,.2f} {currency}" for currency, cost in sums if cost]
+    unpriced = totals["unpriced"]
+    detail = f"{unpriced:,} requests unpriced" if unpriced else "in 24 hours"
+    link = reverse("admin:billing_usagehour_changelist")
+    return Card("Cost", ", ".join(amounts) or ("unpriced" if unpriced else "0"), detail, link)
+
+
+def _fleet() -> Card:
+    enabled = list(Replica.objects.values_list("enabled", flat=True))
+    models, tenants = Model.objects.filter(enabled=True).count(), Tenant.objects.count()
+    detail = f"{models:,} models, {tenants:,} tenants"
+    link = reverse("admin:engines_pool_changelist")
+    return Card("Replicas on", f"{sum(enabled):,} of {len(enabled):,}", detail, link, is_bad=not any(enabled))
+
+
+def _letters() -> Card:
+    waiting = DeadLetter.objects.filter(replayed_at=None).count()
+    detail = "usage the ledger could not take" if waiting else "the ledger took everything"
+    return Card(
+        "Dead letters", f"{waiting:,}", detail, reverse("admin:billing_deadletter_changelist"), is_bad=waiting > 0
+    )

@@ -1,0 +1,251 @@
+"""The operators' admin: every page opens, every write is attributed, and no secret is shown twice."""
+
+import html
+import re
+
+import pytest
+from django.contrib import admin
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission, User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from billing.drain import drain_all
+from billing.models import DeadLetter, UsageRecord
+from billing.tests.stream import append, connect, usage_event
+from engines import secrets
+from engines.models import Pool, Provider
+from headrace.apply.tests.documents import EVERYTHING, apply
+from routing.models import Model, Route, Target
+from tenants import keys
+from tenants.models import ApiKey, AuditEntry, Project, Tenant
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def installation() -> None:
+    apply(EVERYTHING)
+    event = usage_event()
+    late = event | {"part": 1, "cached_input_tokens": 0, "reasoning_tokens": 0, "cost": None, "cost_nano": None}
+    with connect() as client:
+        append(client, event, late, usage_event(cost=None, cost_nano=None, ttft_ms=None), b"bad")
+        drain_all(client)
+
+
+@pytest.fixture
+def alice() -> Client:
+    client = Client(REMOTE_ADDR="192.0.2.7")
+    client.force_login(User.objects.create_superuser("alice-the-operator"))
+    return client
+
+
+def management(prefix: str, existing: int) -> dict[str, str]:
+    return {f"{prefix}-TOTAL_FORMS": str(existing), f"{prefix}-INITIAL_FORMS": str(existing)}
+
+
+def test_it_sends_the_root_to_the_admin_and_strangers_to_the_login(client: Client) -> None:
+    assert client.get("/").headers["Location"] == "/admin/"
+    assert client.get("/admin/").headers["Location"] == "/admin/login/?next=/admin/"
+
+
+def test_it_opens_every_list_and_every_page(alice: Client) -> None:
+    for model, page in admin.site._registry.items():
+        name = f"admin:{model._meta.db_table}"
+        answer = alice.get(reverse(f"{name}_changelist"))
+        assert answer.status_code == 200, name
+        adding = alice.get(reverse(f"{name}_add")).status_code
+        assert adding == (200 if page.has_add_permission(answer.wsgi_request) else 403), name
+        for row in model._default_manager.all()[:2]:
+            assert alice.get(reverse(f"{name}_change", args=[row.pk])).status_code == 200, (name, row)
+    assert alice.get("/admin/").status_code == 200
+
+
+def test_it_opens_with_nothing_in_it(alice: Client) -> None:
+    for model in (Target, Route, Model, ApiKey, DeadLetter):
+        model._default_manager.all().delete()
+    assert "Replicas on" in alice.get("/admin/").content.decode()
+    assert alice.get(reverse("admin:tenants_apikey_changelist")).status_code == 200
+
+
+def test_it_mints_a_key_and_shows_it_once(alice: Client) -> None:
+    project = Project.objects.get(slug="web")
+    form = {"project": project.pk, "name": "ci", "models": ["demo"], "priority": "standard", "concurrency": "5"}
+    answer = alice.post(reverse("admin:tenants_apikey_add"), form)
+    text = re.search(r"sk-hr-[0-9A-Za-z]{61}", answer.content.decode())
+    assert text is not None
+    key = ApiKey.objects.get(digest=keys.digest(text[0]))
+    assert (key.name, key.tenant_id, key.models, key.concurrency) == ("ci", "acme", ["demo"], 5)
+    assert "no-store" in answer.headers["Cache-Control"]
+    for page in (reverse("admin:tenants_apikey_change", args=[key.pk]), reverse("admin:tenants_apikey_changelist")):
+        assert text[0] not in alice.get(page).content.decode()
+    kept = [*LogEntry.objects.values(), *AuditEntry.objects.values(), alice.cookies.output(), dict(alice.session)]
+    assert text[0] not in str(kept)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"name": ""},
+        {"name": "key-1"},
+        {"project": ""},
+        {"models": ["nowhere"]},
+        {"concurrency": "-1"},
+        {"priority": "x"},
+    ],
+    ids=str,
+)
+def test_it_mints_no_key_from_a_wrong_form(alice: Client, changes: dict[str, object]) -> None:
+    project = Project.objects.get(slug="web")
+    before = ApiKey.objects.count()
+    form = {"project": project.pk, "name": "ci", "priority": "standard"} | changes
+    answer = alice.post(reverse("admin:tenants_apikey_add"), form)
+    assert answer.status_code == 200
+    assert "sk-hr-" not in answer.content.decode()
+    assert ApiKey.objects.count() == before
+
+
+def test_it_changes_a_key_without_touching_its_secret_or_its_last_use(alice: Client) -> None:
+    key = ApiKey.objects.get(name="nightly")
+    form = {"name": "nights", "models": ["demo"], "priority": "batch", "expires_at_0": "", "expires_at_1": ""}
+    assert alice.post(reverse("admin:tenants_apikey_change", args=[key.pk]), form).status_code == 302
+    changed = ApiKey.objects.get(pk=key.pk)
+    assert (changed.name, changed.models, changed.expires_at) == ("nights", ["demo"], None)
+    assert bytes(changed.digest) == bytes(key.digest)
+
+
+def test_it_revokes_keys_from_the_list_and_from_the_keys_own_page(alice: Client) -> None:
+    first, second = ApiKey.objects.filter(tenant="acme")
+    alice.post(reverse("admin:tenants_apikey_changelist"), {"action": "revoke", "_selected_action": [first.pk]})
+    page = reverse("admin:tenants_apikey_change", args=[second.pk]).removesuffix("change/") + "revoke/"
+    assert alice.get(page).status_code == 200
+    assert not ApiKey.objects.get(pk=second.pk).is_revoked  # asking is not doing
+    assert alice.post(page, {"_form_submitted": "True"}).headers["HX-Refresh"] == "true"
+    assert {key.is_revoked for key in ApiKey.objects.filter(tenant="acme")} == {True}
+
+
+def test_it_suspends_and_resumes_tenants_and_says_who_did(alice: Client) -> None:
+    for action in ("suspend", "resume"):
+        alice.post(reverse("admin:tenants_tenant_changelist"), {"action": action, "_selected_action": ["acme"]})
+        assert Tenant.objects.get(slug="acme").is_suspended == (action == "suspend")
+        entry = AuditEntry.objects.all()[0]
+        assert (entry.who, entry.origin, entry.subject) == ("alice-the-operator", "192.0.2.7", "tenants_tenant acme")
+
+
+def test_it_undoes_a_write_that_fails_half_way(alice: Client) -> None:
+    """The attributed transaction is the whole request: nothing of a failed one stays."""
+    pool = Pool.objects.get()
+    form = {"engine": "vllm", "model": "other", "gpu_hour_cost": "1", "gpus_per_replica": "1"}
+    form |= management("replicas", 1) | {"replicas-0-id": "999999", "replicas-0-pool": pool.pk}
+    assert alice.post(reverse("admin:engines_pool_change", args=["local"]), form).status_code == 200
+    assert Pool.objects.get().engine == "llamacpp"
+
+
+def test_it_takes_a_providers_secret_and_never_shows_it(alice: Client) -> None:
+    page = reverse("admin:engines_provider_change", args=["hosted"])
+    form = {"protocol": "openai", "base_url": "https://api.example.com/v2", "new_api_key": ""}
+    alice.post(page, form)
+    assert secrets.open(Provider.objects.get().api_key or b"") == "the provider's secret"
+    alice.post(page, form | {"new_api_key": "a better secret"})
+    assert secrets.open(Provider.objects.get().api_key or b"") == "a better secret"
+    shown = alice.get(page).content.decode()
+    assert "a better secret" not in shown
+    assert "One is stored. Empty: keep it." in shown
+    alice.post(page, form | {"clear_api_key": "on"})
+    assert Provider.objects.get().api_key is None
+    assert "secret" not in str(AuditEntry.objects.filter(action="changed").values_list("before", "after"))
+
+
+def test_it_gives_a_new_model_its_route_and_orders_targets(alice: Client) -> None:
+    alice.post(
+        reverse("admin:routing_model_add"),
+        {"name": "new/one", "enabled": "on", "context_window": "4096", "default_max_tokens": "512"},
+    )
+    assert Route.objects.get(model="new/one").targets.count() == 0
+    first, second = Target.objects.filter(route="demo")
+    route = Route.objects.get(model="demo")
+    form = {name: getattr(route, name) for name in ("cache_scope", "unknown_fields")}
+    form |= {name: "5" for name in ("connect_timeout", "first_byte_timeout", "between_events_timeout", "total_timeout")}
+    form |= management("targets", 2)
+    for index, (target, position) in enumerate([(first, 1), (second, 0)]):
+        row = {"id": target.pk, "route": "demo", "pool": target.pool_id or "", "provider": target.provider_id or ""}
+        row |= {"upstream_model": target.upstream_model, "position": position}
+        form |= {f"targets-{index}-{name}": value for name, value in row.items()}
+    answer = alice.post(reverse("admin:routing_route_change", args=["demo"]), form)
+    assert answer.status_code == 302, html.unescape(answer.content.decode())
+    assert [target.slug for target in Target.objects.filter(route="demo")] == ["hosted", "local"]
+
+
+def test_it_refuses_an_address_that_another_replica_has(alice: Client) -> None:
+    form = {"name": "second", "engine": "sglang", "model": "m", "gpu_hour_cost": "0", "gpus_per_replica": "1"}
+    form |= {"replicas-TOTAL_FORMS": "1", "replicas-INITIAL_FORMS": "0"}
+    form |= {"replicas-0-name": "r", "replicas-0-url": "http://127.0.0.1:9001", "replicas-0-enabled": "on"}
+    answer = alice.post(reverse("admin:engines_pool_add"), form)
+    assert answer.status_code == 200
+    assert not Pool.objects.filter(name="second").exists()
+
+
+def test_it_changes_nothing_in_the_ledger_by_hand(alice: Client) -> None:
+    record = UsageRecord.objects.all()[0]
+    page = reverse("admin:billing_usagerecord_change", args=[record.pk])
+    assert alice.post(page, {"output_tokens": "1"}).status_code == 403
+    assert alice.post(reverse("admin:billing_usagerecord_delete", args=[record.pk]), {"post": "yes"}).status_code == 403
+
+
+def test_it_finds_a_record_by_its_id_and_filters_exactly(alice: Client) -> None:
+    record = UsageRecord.objects.all()[0]
+    page = reverse("admin:billing_usagerecord_changelist")
+    link = reverse("admin:billing_usagerecord_change", args=[record.pk])
+    for query in (f"q=chatcmpl-{record.pk}", f"q={record.pk}", "tenant=acme", "model=demo&status__exact=ok"):
+        assert link in alice.get(f"{page}?{query}").content.decode(), query
+    for query in ("q=nothing", "tenant=acm", f"q={keys.mint().public_id}", "p=999999"):
+        assert link not in alice.get(f"{page}?{query}").content.decode(), query
+
+
+def test_it_counts_no_rows_to_show_a_page_of_records(alice: Client) -> None:
+    with CaptureQueriesContext(
+        connection,
+    ) as captured:
+        alice.get(reverse("admin:billing_usagerecord_changelist"))
+    statements = [query["sql"] for query in captured if "billing_usagerecord" in query["sql"]]
+    assert len(statements) == 1
+    assert "COUNT(" not in statements[0]
+    assert "LIMIT 51" in statements[0]
+
+
+def test_it_shows_unpriced_and_unknown_as_such(alice: Client) -> None:
+    shown = alice.get(reverse("admin:billing_usagerecord_changelist")).content.decode()
+    assert "unpriced" in shown
+    assert "1 requests unpriced" in alice.get("/admin/").content.decode()
+
+
+def test_it_replays_dead_letters(alice: Client) -> None:
+    letter = DeadLetter.objects.get()
+    alice.post(reverse("admin:billing_deadletter_changelist"), {"action": "replay", "_selected_action": [letter.pk]})
+    assert DeadLetter.objects.get().replayed_at is not None
+    with connect() as client:
+        assert client.xlen("hr:usage") == 1
+
+
+def test_it_shows_staff_what_they_may_see_and_no_more() -> None:
+    bob = User.objects.create_user("bob", is_staff=True)
+    bob.user_permissions.add(Permission.objects.get(codename="view_tenant"))
+    client = Client()
+    client.force_login(bob)
+    assert client.get(reverse("admin:tenants_tenant_changelist")).status_code == 200
+    for name in ("tenants_apikey", "engines_provider", "billing_usagerecord", "auth_user"):
+        assert client.get(reverse(f"admin:{name}_changelist")).status_code == 403
+    answer = client.post(
+        reverse("admin:tenants_tenant_changelist"), {"action": "suspend", "_selected_action": ["acme"]}
+    )
+    assert not Tenant.objects.get(slug="acme").is_suspended, answer.status_code
+    assert reverse("admin:tenants_apikey_changelist") not in client.get("/admin/").content.decode()
+
+
+def test_it_wants_a_token_against_forged_requests() -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(User.objects.create_superuser("alice"))
+    page = reverse("admin:tenants_tenant_changelist")
+    assert client.post(page, {"action": "suspend", "_selected_action": ["acme"]}).status_code == 403

@@ -1,0 +1,171 @@
+"""The operators' pages on tenants, projects, keys, members and the audit trail."""
+
+import re
+from functools import cache
+from typing import Any
+
+from django.apps import apps
+from django.contrib import admin, messages
+from django.db.models import Count, QuerySet
+from django.http import HttpRequest
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from unfold.admin import ModelAdmin
+from unfold.decorators import action, display
+
+from tenants.admin_cells import number
+from tenants.growing_lists import GrowingList
+from tenants.models import LIMIT_FIELDS, AuditEntry, Member, Project, Tenant
+from tenants.suspension import resume_tenant, suspend_tenant
+
+LIMITS = (
+    "Limits",
+    {"fields": [LIMIT_FIELDS[:2], LIMIT_FIELDS[2:4], LIMIT_FIELDS[4:]], "description": "Empty: no limit."},
+)
+
+
+@admin.register(Tenant)
+class TenantAdmin(ModelAdmin):
+    list_display = ("slug", "name", "state", "currency", "time_zone", "projects_count", "keys_count", "created_at")
+    list_filter = ("currency", ("suspended_at", admin.EmptyFieldListFilter))
+    search_fields = ("slug", "name")
+    actions = ("suspend", "resume")
+    readonly_fields = ("suspended_at", "created_at")
+    fieldsets = (
+        (None, {"fields": [("slug", "name"), ("currency", "time_zone"), ("suspended_at", "created_at")]}),
+        LIMITS,
+    )
+    list_fullwidth = True
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Tenant]:
+        counts = {"n_projects": Count("projects", distinct=True), "n_keys": Count("keys", distinct=True)}
+        rows: QuerySet[Tenant] = super().get_queryset(request).annotate(**counts)
+        return rows
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Tenant | None = None) -> tuple[str, ...]:
+        return (*self.readonly_fields, "slug") if obj else self.readonly_fields
+
+    def has_delete_permission(self, request: HttpRequest, obj: Tenant | None = None) -> bool:
+        return False  # records refer to it for ever; it is suspended instead
+
+    @display(description="State", label={"active": "success", "suspended": "danger"})
+    def state(self, tenant: Tenant) -> str:
+        return "suspended" if tenant.is_suspended else "active"
+
+    @display(description="Projects", ordering="n_projects")
+    def projects_count(self, tenant: Any) -> SafeString:
+        return number(tenant.n_projects)
+
+    @display(description="Keys", ordering="n_keys")
+    def keys_count(self, tenant: Any) -> SafeString:
+        return number(tenant.n_keys)
+
+    @action(description="Suspend: refuse all keys of the selected tenants", permissions=["change"])
+    def suspend(self, request: HttpRequest, tenants: QuerySet[Tenant]) -> None:
+        done = sum(suspend_tenant(tenant) for tenant in tenants)
+        self.message_user(request, f"{done} suspended. Streams already running finish.", messages.SUCCESS)
+
+    @action(description="Resume: let the keys of the selected tenants in again", permissions=["change"])
+    def resume(self, request: HttpRequest, tenants: QuerySet[Tenant]) -> None:
+        done = sum(resume_tenant(tenant) for tenant in tenants)
+        self.message_user(request, f"{done} resumed.", messages.SUCCESS)
+
+
+@admin.register(Project)
+class ProjectAdmin(ModelAdmin):
+    list_display = ("slug", "tenant", "name", "keys_count", "created_at")
+    list_filter = (("tenant", admin.RelatedOnlyFieldListFilter),)
+    search_fields = ("slug", "name", "tenant__slug")
+    autocomplete_fields = ("tenant",)
+    readonly_fields = ("created_at",)
+    fieldsets = ((None, {"fields": [("tenant", "slug"), ("name", "created_at")]}), LIMITS)
+    list_select_related = ("tenant",)
+    list_fullwidth = True
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Project]:
+        rows: QuerySet[Project] = super().get_queryset(request).annotate(n_keys=Count("keys"))
+        return rows
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Project | None = None) -> tuple[str, ...]:
+        return (*self.readonly_fields, "tenant", "slug") if obj else self.readonly_fields
+
+    @display(description="Keys", ordering="n_keys")
+    def keys_count(self, project: Any) -> SafeString:
+        return number(project.n_keys)
+
+
+@admin.register(Member)
+class MemberAdmin(ModelAdmin):
+    list_display = ("user", "email", "tenant", "role_label")
+    list_filter = ("role", ("tenant", admin.RelatedOnlyFieldListFilter))
+    search_fields = ("user__username", "user__email", "tenant__slug")
+    autocomplete_fields = ("tenant", "user")
+    list_select_related = ("user", "tenant")
+
+    @display(description="E-mail", ordering="user__email")
+    def email(self, member: Member) -> str:
+        return member.user.email
+
+    @display(description="Role", ordering="role", label=True)
+    def role_label(self, member: Member) -> str:
+        return member.role
+
+
+@admin.register(AuditEntry)
+class AuditEntryAdmin(GrowingList):
+    list_display = ("time", "who", "origin", "tenant", "action_label", "row", "changes")
+    list_display_links = ("time",)
+    list_filter = ("action",)
+    search_fields = ("who__exact", "tenant__exact", "subject__endswith")
+    search_help_text = "A name, a tenant, or the key of a row"
+    fields = (("time", "row"), ("who", "origin"), ("tenant", "action"), "values")
+    readonly_fields = ("time", "row", "values")
+
+    @display(description="Time (UTC)")
+    def time(self, entry: AuditEntry) -> str:
+        return f"{entry.at:%Y-%m-%d %H:%M:%S}"
+
+    @display(description="Action", label={"created": "success", "changed": "info", "deleted": "danger"})
+    def action_label(self, entry: AuditEntry) -> str:
+        return entry.action
+
+    @display(description="What")
+    def row(self, entry: AuditEntry) -> str:
+        table, _, key = entry.subject.partition(" ")
+        return f"{_names().get(table, table)} {key}"
+
+    @display(description="Change")
+    def changes(self, entry: AuditEntry) -> SafeString:
+        """Of a changed row what changed; of a made or deleted one nothing: its page has it all."""
+        return _lines(entry) if entry.action == "changed" else format_html("{}", "\u2013")
+
+    @display(description="Values")
+    def values(self, entry: AuditEntry) -> SafeString:
+        return _lines(entry)
+
+
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
+
+
+@cache
+def _names() -> dict[str, str]:
+    """What the models call themselves, by their tables."""
+    return {model._meta.db_table: str(model._meta.verbose_name) for model in apps.get_models()}
+
+
+def _lines(entry: AuditEntry) -> SafeString:
+    before, after = entry.before or {}, entry.after or {}
+    names = sorted(name for name in {**before, **after} if before.get(name) != after.get(name))
+    if entry.action == "changed":
+        values = [f"{_shown(before[name])} \u2192 {_shown(after[name])}" for name in names]
+    else:
+        values = [_shown((before | after)[name]) for name in names]
+    lines = format_html_join("", "<div><b>{}</b> {}</div>", zip(names, values, strict=True))
+    return format_html('<div class="hr-changes">{}</div>', lines)
+
+
+def _shown(value: Any) -> str:
+    if value is None or value == "":
+        return "none"
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return f"{text[:10]} {text[11:19]}" if _MOMENT.match(text) else text
