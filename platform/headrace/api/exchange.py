@@ -132,7 +132,7 @@ class Exchange:
             self.event,
             status=status,
             replica=self.replica.name,
-            finish_reason=self.finish_reason,
+            finish_reason=_recordable(self.finish_reason),
             input_tokens=counts.input_tokens,
             cached_input_tokens=counts.cached_input_tokens,
             output_tokens=counts.output_tokens,
@@ -159,3 +159,8 @@ class Exchange:
             self.interruption = reason
             if self.task is not None:
                 self.task.cancel()
+
+
+def _recordable(reason: str | None) -> str | None:
+    """An upstream's finish reason as the ledger takes it: it may send anything."""
+    return reason[:64] if reason and reason.isprintable() else None

@@ -19,6 +19,7 @@ def answer_headers(exchange: Exchange) -> Headers:
     headers: Headers = [
         (b"x-headrace-target", exchange.target.name.encode()),
         (b"x-headrace-fallback", b"%d" % exchange.event.fallback),
+        (b"x-headrace-cache", exchange.event.cache.encode()),
         (b"x-headrace-queue-ms", b"%d" % exchange.event.queue_ms),
     ]
     for name, measures in _NAMES.items():

@@ -19,7 +19,11 @@ from headrace.api.raw import is_empty
 from headrace.api.streaming import StreamingConsumer
 from headrace.api.usage_meter import Counts, as_openai
 
-_EVENT_STREAM = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-store")]
+_EVENT_STREAM = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store, no-transform"),  # a proxy that compresses waits for more to compress
+    (b"x-accel-buffering", b"no"),
+]
 _KEEP_ALIVE = b": keep-alive\n\n"
 
 
@@ -29,7 +33,7 @@ class StreamedAnswer:
     def __init__(self, consumer: StreamingConsumer, gateway: Gateway, exchange: Exchange) -> None:
         self._consumer, self._gateway, self._exchange = consumer, gateway, exchange
         self._answer: Answer | None = None
-        self._early: asyncio.Task[None] | None = None
+        self._comment: asyncio.Task[None] | None = None
         self._held: list[bytes] = []
         self._finished: set[int] = set()
         self._silent_since = time.monotonic()
@@ -101,7 +105,7 @@ class StreamedAnswer:
                 raise Failed("the engine aborted")
             if text:
                 exchange.meter.delivered(text)
-            if choice.finish_reason is not None:
+            if choice.finish_reason:  # some write "" until there is one
                 self._finished.add(choice.index)
                 exchange.finish_reason = choice.finish_reason
             elif not text:
@@ -117,35 +121,31 @@ class StreamedAnswer:
             return
         body = self._held[0] if len(self._held) == 1 else b"".join(self._held)
         self._held.clear()
-        await self._begin()
         await self._write(body)
-
-    async def _begin(self) -> None:
-        if self._early is not None:
-            await self._early
-            self._early = None
-        if not self._consumer.started:
-            await self._consumer.start(200, _EVENT_STREAM + answer_headers(self._exchange))
 
     async def _write(self, body: bytes, *, more: bool = True) -> None:
         exchange = self._exchange
         exchange.sending_since = time.monotonic()
-        await self._consumer.write(body, more=more)
-        exchange.sending_since = None
+        if self._comment is not None:
+            await asyncio.wait({self._comment})
+            self._comment = None
+        await self._send(body, more=more)
         exchange.last_event_at = time.monotonic()
 
-    def _on_silence(self, now: float) -> None:
-        """While nothing comes of a slow prefill, headers and comments keep proxies and clients from hanging up."""
-        if self._exchange.has_first_byte or now - self._silent_since < self._patience:
-            return
-        self._silent_since = now
-        if self._early is None or self._early.done():
-            self._early = asyncio.create_task(self._comment())
-
-    async def _comment(self) -> None:
+    async def _send(self, body: bytes, *, more: bool = True) -> None:
+        exchange = self._exchange
+        exchange.sending_since = time.monotonic()
         if not self._consumer.started:
-            await self._consumer.start(200, _EVENT_STREAM + answer_headers(self._exchange))
-        await self._consumer.write(_KEEP_ALIVE)
+            await self._consumer.start(200, _EVENT_STREAM + answer_headers(exchange))
+        await self._consumer.write(body, more=more)
+        exchange.sending_since = None
+        self._silent_since = time.monotonic()
+
+    def _on_silence(self, now: float) -> None:
+        """While nothing comes, headers and comments keep proxies and clients from hanging up."""
+        if self._exchange.sending_since is None and now - self._silent_since >= self._patience:
+            self._silent_since = now
+            self._comment = asyncio.create_task(self._send(_KEEP_ALIVE))
 
     async def hang_up(self) -> None:
         """Stop the engine: close the connection, and say so where the engine takes the word. Nothing may be left."""
@@ -164,12 +164,10 @@ class StreamedAnswer:
     async def fail(self, error: ApiError) -> None:
         """The end of a failed answer: its own status while nothing was sent, else an error event and no [DONE]."""
         self._exchange.on_silence = None
-        if self._early is not None:
-            await self._early
-        if self._exchange.has_first_byte:  # what was counted is delivered, whatever came in the same read
-            await self._flush()
-        if self._consumer.started:
-            await self._consumer.write(chunks.error_event(error.as_json()), more=False)
+        # What was counted is delivered, whatever came in the same read.
+        held = b"".join(self._held) if self._exchange.has_first_byte else b""
+        if held or self._comment is not None or self._consumer.started:
+            await self._write(held + chunks.error_event(error.as_json()), more=False)
         else:
             await self._consumer.refuse(error)
 

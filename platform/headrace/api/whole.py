@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from engines.errors import BadAnswer, Incomplete
+from engines.errors import BadAnswer, Failed, Incomplete, UpstreamError
 from headrace.api.assembly import assemble
 from headrace.api.attempt import abort, open_upstream
 from headrace.api.errors import ApiError
@@ -70,16 +70,29 @@ class WholeAnswer:
     async def _read(self) -> None:
         answer = await open_upstream(self._gateway, self._exchange)
         async with answer:
-            if self._exchange.streams_upstream:
-                self._take_assembled(await assemble(answer, self._exchange))
-            else:
-                self._take(await answer.whole(_LIMIT))
+            try:
+                if self._exchange.streams_upstream:
+                    self._take_assembled(await assemble(answer, self._exchange))
+                else:
+                    self._take(await answer.whole(_LIMIT))
+            except UpstreamError:
+                if self._exchange.interruption is None:
+                    self._exchange.first_byte_at = None  # nothing of it reaches the client, and nothing is billed
+                raise
+
+    def _check(self, reasons: list[str | None]) -> None:
+        """Whether the answer is a whole one; of one that was interrupted only its use is wanted."""
+        if self._exchange.interruption is not None:
+            return
+        if not all(reasons):
+            raise Incomplete("no finish_reason")
+        if "abort" in reasons:
+            raise Failed("the engine aborted")
 
     def _take_assembled(self, choices: list[dict[str, Any]]) -> None:
         if not choices or not self._exchange.has_first_byte:
             raise BadAnswer("an empty stream")
-        if not all(choice["finish_reason"] for choice in choices):
-            raise Incomplete("no finish_reason")
+        self._check([choice["finish_reason"] for choice in choices])
         self._raw_choices = msgspec.Raw(msgspec.json.encode(choices))
         self._exchange.finish_reason = choices[-1]["finish_reason"]
 
@@ -100,8 +113,7 @@ class WholeAnswer:
                 exchange.meter.delivered(text)
         if not is_empty(completion.usage):
             exchange.meter.final(completion.usage)
-        if not all(choice.finish_reason for choice in choices):
-            raise Incomplete("no finish_reason")
+        self._check([choice.finish_reason for choice in choices])
 
     async def hang_up(self) -> None:
         """Stop the engine and hear what it took."""
@@ -111,11 +123,11 @@ class WholeAnswer:
         # An abort by name does not reach the copies of n > 1: those end with the connection.
         if exchange.opened and exchange.chat.n == 1 and await abort(self._gateway, exchange):
             await asyncio.wait({reading}, timeout=_ABORT_SECONDS)
-        exchange.is_blind = exchange.opened and not reading.done() and not exchange.has_first_byte
         reading.cancel()
         await asyncio.wait({reading})
-        if not reading.cancelled():
-            reading.exception()  # what it failed with no longer matters; asyncio wants it seen
+        # An engine that breaks the connection off at an abort has told as little as one that never answered.
+        is_unheard = reading.cancelled() or reading.exception() is not None
+        exchange.is_blind = exchange.opened and is_unheard and not exchange.has_first_byte
 
     async def complete(self, counts: Counts) -> None:
         exchange = self._exchange
