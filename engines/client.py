@@ -1,5 +1,6 @@
 """The HTTP client to upstreams: one per process, its failures told as engines/errors.py tells them."""
 
+import asyncio
 import json
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from types import TracebackType
@@ -66,6 +67,18 @@ class Answer:
         except Disconnected:
             return body
         return body[:limit]
+
+    async def drained(self, patience: float) -> bool:
+        """Read on and forget it; whether the answer ended, or broke off, within `patience` seconds."""
+        try:
+            async with asyncio.timeout(patience):
+                while await self.read():
+                    continue
+        except TimeoutError:
+            return False
+        except Disconnected:
+            return True
+        return True
 
     async def close(self) -> None:
         # What goes wrong while hanging up is no longer of interest: the connection is gone either way.

@@ -12,6 +12,8 @@ from headrace.api.exchange import Exchange
 from headrace.api.gateway import Gateway
 
 _encode = msgspec.json.encode
+# How long an aborted engine may take to end its answer: SGLang takes about 0.3 s.
+_STOP_SECONDS = 0.5
 
 
 async def open_upstream(gateway: Gateway, exchange: Exchange) -> Answer:
@@ -44,10 +46,33 @@ async def _send(gateway: Gateway, exchange: Exchange) -> Answer:
     return await gateway.client.chat(upstream, _encode(body), connect_timeout=exchange.route.connect_timeout)
 
 
+async def see_out(gateway: Gateway, exchange: Exchange, answer: Answer | None) -> None:
+    """Have the engine end a streamed attempt, and close its connection.
+
+    An engine that is aborted by name is given the time to end the answer by itself: so one that took the word and works
+    on is found out, and counted. Engines forget the name of a request whose connection is gone: the word goes first.
+    An abort by name does not reach the copies of n > 1: those end with the connection.
+    """
+    aborting = gateway.background(abort(gateway, exchange))
+    if answer is not None:
+        try:
+            if exchange.chat.n == 1 and is_abortable(exchange) and not await answer.drained(_STOP_SECONDS):
+                metrics.ABORTS.labels("ignored").inc()
+        finally:
+            await answer.close()
+    await aborting
+
+
+def is_abortable(exchange: Exchange) -> bool:
+    """Whether the engine takes the word of a request that it shall end it."""
+    upstream, attempt = exchange.replica.upstream, exchange.attempt
+    return attempt is not None and upstream.protocol.abort_request(upstream, attempt.rid) is not None
+
+
 async def abort(gateway: Gateway, exchange: Exchange) -> bool:
     """Tell the engine to end the attempt, where it takes that word; whether it did."""
     upstream, attempt = exchange.replica.upstream, exchange.attempt
-    if attempt is None or upstream.protocol.abort_request(upstream, attempt.rid) is None:
+    if attempt is None or not is_abortable(exchange):
         return False
     taken = await gateway.client.abort(upstream, attempt.rid)
     metrics.ABORTS.labels("taken" if taken else "failed").inc()

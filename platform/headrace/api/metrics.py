@@ -30,7 +30,8 @@ TPOT = Histogram(
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.25, 1.0),
 )
 REFUSED = Counter("headrace_refused", "Requests refused before admission, by error code.", ("code",))
-ABORTS = Counter("headrace_upstream_aborts", "Attempts given up, and whether the engine took the word.", ("outcome",))
+# taken: the engine took the word; failed: it did not; ignored: it worked on all the same, for nobody.
+ABORTS = Counter("headrace_upstream_aborts", "Attempts given up, by what the engine made of it.", ("outcome",))
 
 
 def observe(event: UsageEvent) -> None:

@@ -10,7 +10,7 @@ from engines.client import error_event as engine_error
 from engines.errors import BadAnswer, Disconnected, Failed, Incomplete
 from engines.sse import EventTooLarge, Framer
 from headrace.api import chunks
-from headrace.api.attempt import abort, open_upstream
+from headrace.api.attempt import open_upstream, see_out
 from headrace.api.errors import ApiError
 from headrace.api.exchange import Exchange
 from headrace.api.gateway import Gateway
@@ -148,12 +148,10 @@ class StreamedAnswer:
             self._comment = asyncio.create_task(self._send(_KEEP_ALIVE))
 
     async def hang_up(self) -> None:
-        """Stop the engine: close the connection, and say so where the engine takes the word. Nothing may be left."""
+        """Stop the engine, which nobody waits for: it is told, and watched, in the background."""
         answer, self._answer = self._answer, None
-        if answer is not None:
-            await answer.close()
         if self._exchange.opened:
-            self._gateway.background(abort(self._gateway, self._exchange))
+            self._gateway.background(see_out(self._gateway, self._exchange, answer))
 
     async def complete(self, counts: Counts) -> None:
         """The end of a good answer: the usage if it was asked for, and [DONE]."""

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from engines.errors import BadAnswer, Failed, Incomplete, UpstreamError
+from headrace.api import metrics
 from headrace.api.assembly import assemble
 from headrace.api.attempt import abort, open_upstream
 from headrace.api.errors import ApiError
@@ -123,6 +124,8 @@ class WholeAnswer:
         # An abort by name does not reach the copies of n > 1: those end with the connection.
         if exchange.opened and exchange.chat.n == 1 and await abort(self._gateway, exchange):
             await asyncio.wait({reading}, timeout=_ABORT_SECONDS)
+            if not reading.done():
+                metrics.ABORTS.labels("ignored").inc()
         reading.cancel()
         await asyncio.wait({reading})
         # An engine that breaks the connection off at an abort has told as little as one that never answered.

@@ -1,0 +1,94 @@
+"""The client of an answer that is not streamed leaves: the engine is told to stop, and what it took is billed."""
+
+import asyncio
+import time
+
+import httpx
+import redis
+
+from headrace.testing.clients import Caller
+from headrace.testing.invariants import eventually, idle, settled
+from headrace.testing.upstream import ScriptedUpstream, prompt
+from headrace.testing.web import WebProcess
+from headrace.testing.world import World
+
+
+async def asking(web: WebProcess, world: World, upstream: ScriptedUpstream, *, n: int = 1, **script: object) -> Caller:
+    """A whole answer under way."""
+    caller = await Caller.to(web.url)
+    before = upstream.stats()["started"]
+    await caller.ask(world, content=prompt(**script), n=n)
+    eventually(lambda: upstream.stats()["started"] > before)
+    return caller
+
+
+async def test_it_bills_what_the_aborted_engine_says(
+    quick_web: WebProcess, world: World, upstream: ScriptedUpstream, valkey: "redis.Redis"
+) -> None:
+    world.wait_known(quick_web)
+    caller = await asking(quick_web, world, upstream, tokens=1000, interval_ms=20)
+    await asyncio.sleep(0.3)
+    await caller.leave()
+    idle(upstream, 1)
+    [event] = settled(valkey, world, 1)
+    [seen] = upstream.requests()
+    assert seen["how"] == "aborted"
+    assert (event["status"], event["finish_reason"], event["usage_source"]) == ("cancelled", "abort", "reported")
+    assert event["output_tokens"] == seen["tokens_generated"] > 0
+    assert event["input_tokens"] > 0
+
+
+async def test_it_closes_what_cannot_be_aborted_by_name(
+    quick_web: WebProcess, world: World, upstream: ScriptedUpstream, valkey: "redis.Redis"
+) -> None:
+    """The copies of n > 1 end with their connection, which an engine notices after a while."""
+    world.wait_known(quick_web)
+    caller = await asking(quick_web, world, upstream, n=2, tokens=1000, interval_ms=20)
+    await caller.leave()
+    idle(upstream, 5)
+    [event] = settled(valkey, world, 1)
+    assert (event["status"], event["usage_source"]) == ("cancelled", "estimated")
+    assert event["input_tokens"] > 0
+
+
+async def test_it_ends_one_that_has_not_begun_to_answer(
+    quick_web: WebProcess, world: World, upstream: ScriptedUpstream, valkey: "redis.Redis"
+) -> None:
+    world.wait_known(quick_web)
+    for script in ({"first_ms": 60_000}, {"headers_only": True}):
+        caller = await asking(quick_web, world, upstream, **script)
+        await caller.leave(reset=True)
+        idle(upstream, 1)
+    assert {event["status"] for event in settled(valkey, world, 2)} == {"cancelled"}
+
+
+async def test_it_drops_an_engine_that_neither_aborts_nor_notices(
+    quick_web: WebProcess, world: World, upstream: ScriptedUpstream, valkey: "redis.Redis"
+) -> None:
+    """Its slot is free at once all the same, and a metric counts it."""
+    world.wait_known(quick_web)
+    before = ignored(quick_web)
+    deaf = {"tokens": 300, "interval_ms": 20, "ignore_close": True, "ignore_abort": True}
+    whole = await asking(quick_web, world, upstream, **deaf)
+    stream = await Caller.to(quick_web.url)
+    await stream.ask(world, content=prompt(**deaf), stream=True)
+    await stream.event()
+    began = time.monotonic()
+    await whole.leave()
+    await stream.leave()
+    records = settled(valkey, world, 2)
+    assert time.monotonic() - began < 5
+    assert upstream.stats()["open"] == 2  # it works on, for nobody
+    assert {record["status"] for record in records} == {"cancelled"}
+    eventually(lambda: all(seen["client_left"] for seen in upstream.requests()))
+    eventually(lambda: ignored(quick_web) - before == 2)
+
+
+def ignored(web: WebProcess) -> float:
+    """Aborts that the engine took and did not obey."""
+    return metric(web, 'headrace_upstream_aborts_total{outcome="ignored"}')
+
+
+def metric(web: WebProcess, name: str) -> float:
+    lines = httpx.get(f"{web.url}/metrics", trust_env=False).text.splitlines()
+    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
