@@ -29,4 +29,3 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
 def pytest_configure(config: pytest.Config) -> None:
     # Registered here, after pytest-django, so that this `django_db_setup` replaces its own.
     config.pluginmanager.import_plugin("headrace.testing.fixtures")
-    config.pluginmanager.import_plugin("headrace.testing.engines")
