@@ -8,6 +8,9 @@ from headrace.api.errors import ApiError
 from headrace.api.fields import CHAT, Field
 from headrace.api.messages import BadMedia, Content, Messages, check
 
+# With the client's own request id, this stays within what a record takes (16 KiB).
+_MOST_LABELS = 12 * 1024
+_encode = msgspec.json.encode
 _shallow = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _messages = msgspec.json.Decoder(Messages)
 _decoders = {name: msgspec.json.Decoder(field.type) for name, field in CHAT.items()}
@@ -42,6 +45,8 @@ class ChatRequest(msgspec.Struct):
 def parse(body: bytes, media_hosts: list[str]) -> ChatRequest:
     """Check a chat request's body. Raises ApiError; unknown fields are listed, for the route to decide on."""
     try:
+        if not body.isascii():
+            body.decode()  # what goes on as it came is not decoded below
         raw = _shallow.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise ApiError("invalid_request", f"The body is not a JSON object: {_told(error)}") from None
@@ -127,6 +132,11 @@ def _labels(values: dict[str, Any]) -> dict[str, str]:
     labels = {f"metadata.{key}": value for key, value in metadata.items()}
     if "user" in values:
         labels["user"] = values["user"]
+    # The ledger takes no NUL and no more than so much: what it refuses would be a record that nobody is billed for.
+    if "\0" in values.get("user", ""):
+        raise ApiError("invalid_request", "'user' holds a NUL.", param="user")
+    if any("\0" in text for text in (*labels, *labels.values())) or len(_encode(labels)) > _MOST_LABELS:
+        raise ApiError("invalid_request", f"'metadata' holds a NUL or over {_MOST_LABELS} bytes.", param="metadata")
     return labels
 
 

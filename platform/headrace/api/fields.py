@@ -70,7 +70,7 @@ CHAT: dict[str, Field] = {
     "frequency_penalty": Field(Number),
     "presence_penalty": Field(Number),
     "stop": Field(Stop | Annotated[list[Stop], Meta(max_length=16)]),
-    "seed": Field(int),
+    "seed": Field(Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]),
     "logit_bias": Field(dict[str, Annotated[float, Meta(ge=-100, le=100)]]),
     "logprobs": Field(bool),
     "top_logprobs": Field(Annotated[int, Meta(ge=0, le=20)]),
@@ -80,7 +80,7 @@ CHAT: dict[str, Field] = {
     "parallel_tool_calls": Field(bool),
     "reasoning_effort": Field(Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
     # Harmless sampling extensions of open-weight engines.
-    "top_k": Field(Annotated[int, Meta(ge=-1)], extension=True),
+    "top_k": Field(Annotated[int, Meta(ge=-1, le=2**31 - 1)], extension=True),
     "min_p": Field(Share, extension=True),
     "repetition_penalty": Field(Annotated[float, Meta(gt=0.0, le=2.0)], extension=True),
     "chat_template_kwargs": Field(_TemplateArguments, extension=True),
