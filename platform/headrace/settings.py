@@ -170,6 +170,7 @@ LOGGING = {
     "loggers": {
         # A line a request, or a task a second, is theirs to measure and ours to log.
         "httpx": {"level": "WARNING"},
+        "celery.beat": {"level": "WARNING"},
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.app.trace": {"level": "WARNING"},
         # One JSON line a request: the fields of its usage record.
