@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from django.db import IntegrityError, connection
+from django.db import DataError, IntegrityError, connection
 
 from headrace.apply import reader
 from headrace.apply.engines import plan_pools, plan_providers
@@ -56,5 +56,5 @@ def _write(plan: Plan, source: str) -> None:
         with connection.cursor() as cursor:
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # here, where it can be told, and not at the commit
             cursor.execute("SET CONSTRAINTS ALL DEFERRED")
-    except IntegrityError as error:
+    except (DataError, IntegrityError) as error:
         raise ApplyError(source, [Problem(1, f"the database refuses it: {str(error).splitlines()[0]}")]) from error

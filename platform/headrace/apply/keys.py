@@ -29,10 +29,10 @@ def plan_keys(plan: Plan, entries: list[Entry], projects: Projects, models: Mapp
     for tenant, child in wanted:
         name = child.name or f"key-{child.position + 1}"
         project = _project(plan, tenant, name, child, projects[tenant])
-        _check_models(plan, tenant, name, child, models)
+        identity = (tenant, project.slug if project else "", name)
+        _check_models(plan, identity, child, models, found.get(identity))
         if project is None:
             continue
-        identity = (tenant, project.slug, name)
         if identity in seen:
             first = seen[identity]
             plan.problems.add(child.line, f"key {'/'.join(identity)} stands here twice (first in line {first})")
@@ -106,8 +106,12 @@ def _project(plan: Plan, tenant: str, name: str, entry: Entry, projects: Mapping
     return None
 
 
-def _check_models(plan: Plan, tenant: str, name: str, entry: Entry, models: Mapping[str, Model]) -> None:
+def _check_models(
+    plan: Plan, identity: tuple[str, str, str], entry: Entry, models: Mapping[str, Model], key: ApiKey | None
+) -> None:
+    """Each model exists, or stands on the key already: a model deleted since does not make an export unusable."""
     for model in entry.get("models", []):
-        if model not in models:
+        if model not in models and not (key and model in key.models):
+            tenant, _, name = identity
             line = entry.line_of("models")
             plan.problems.add(line, f'key {tenant}/{name}: there is no model "{model}"{near(model, models)}')

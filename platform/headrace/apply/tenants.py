@@ -73,13 +73,14 @@ class _People:
             return users[0]
         try:
             validate_email(entry.name)
+            User._meta.get_field("email").run_validators(entry.name)
         except ValidationError:
             plan.problems.add(entry.line, f"{label}: not an e-mail address")
             return None
-        if User.objects.filter(username=entry.name).exists():
+        if User.objects.filter(username=entry.name[:150]).exists():
             plan.problems.add(entry.line, f"{label}: a user of this name exists with another address")
             return None
-        user = User(username=entry.name, email=entry.name)
+        user = User(username=entry.name[:150], email=entry.name)
         user.set_unusable_password()
         email = Difference("email", "none", entry.name)
         plan.changes.append(Change(True, f"user {entry.name}", [email], [(user, None)]))

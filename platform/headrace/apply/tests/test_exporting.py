@@ -10,6 +10,7 @@ from django.core.management import CommandError, call_command
 
 from headrace.apply import apply_document, export_document
 from headrace.apply.tests.documents import EVERYTHING, apply
+from routing.models import Model
 from tenants.models import ApiKey, Project, Tenant
 
 pytestmark = pytest.mark.django_db
@@ -26,6 +27,12 @@ def test_it_changes_nothing_when_applied_back() -> None:
 def test_it_quotes_names_that_yaml_would_take_for_something_else(word: str) -> None:
     tenant = Tenant.objects.create(slug="acme", name=word)
     Project.objects.create(tenant=tenant, slug="web", name=word)
+    assert apply(export_document()).changes == []
+
+
+def test_it_can_be_applied_after_a_model_that_a_key_names_was_deleted() -> None:
+    apply(EVERYTHING)
+    Model.objects.filter(name="org/other-1.5").delete()
     assert apply(export_document()).changes == []
 
 

@@ -68,6 +68,7 @@ ERRORS = [
     ("tenants: {acme: {members: {alice@acme.test: boss}}}", 1, "Value 'boss' is not a valid choice"),
     ("tenants: {acme: {members: [alice@acme.test]}}", 1, "wants a role"),
     ("tenants: {acme: {members: {alice: owner}}}", 1, "not an e-mail address"),
+    (f"tenants: {{acme: {{members: {{? a@{'b.' * 140}test : owner}}}}}}", 1, "not an e-mail address"),
     ("tenants: {acme: {projects: [web], keys: [{priority: urgent}]}}", 1, "Value 'urgent' is not a valid choice"),
     ("tenants: {acme: {projects: [web], keys: [{expires_at: 2027-01-31}]}}", 1, "wants a time with its zone"),
     ("tenants: {acme: {projects: [web], keys: [{expires_at: soon}]}}", 1, "wants a time, as in"),
