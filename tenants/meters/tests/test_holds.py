@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import redis
 import redis.asyncio
+from django.conf import settings
 
-from headrace.testing.services import Services
 from tenants.meters import holds
 from tenants.meters.holds import Refused, Taken, TooLarge
 from tenants.meters.meter import CONCURRENCY, INPUT_TOKENS, OUTPUT_TOKENS, REQUESTS, Meter, meters_of
@@ -18,16 +18,16 @@ RECORD = b'{"tenant":"acme"}'
 
 
 @pytest.fixture
-async def client(services: Services) -> AsyncIterator["redis.asyncio.Redis"]:
-    pool = redis.asyncio.BlockingConnectionPool.from_url(services.redis_url, max_connections=50, timeout=10)
+async def client() -> AsyncIterator["redis.asyncio.Redis"]:
+    pool = redis.asyncio.BlockingConnectionPool.from_url(settings.REDIS_URL, max_connections=50, timeout=10)
     client = redis.asyncio.Redis.from_pool(pool)
     yield client
     await client.aclose()
 
 
 @pytest.fixture
-def valkey(services: Services) -> Iterator["redis.Redis"]:
-    with redis.Redis.from_url(services.redis_url) as client:
+def valkey() -> Iterator["redis.Redis"]:
+    with redis.Redis.from_url(settings.REDIS_URL) as client:
         yield client
 
 
@@ -181,9 +181,9 @@ async def test_it_counts_exactly_at_the_largest_limit(client: "redis.asyncio.Red
     await holds.settle(client, request_id="r1", used={OUTPUT_TOKENS: 10**11 - 1}, event=b"{}")
 
 
-def test_it_lists_what_is_held(services: Services, valkey: "redis.Redis") -> None:
+def test_it_lists_what_is_held(valkey: "redis.Redis") -> None:
     async def hold() -> None:
-        client = redis.asyncio.Redis.from_url(services.redis_url)
+        client = redis.asyncio.Redis.from_url(settings.REDIS_URL)
         await admit(client, "r1", taken({"concurrency": 3, "requests_per_minute": 9}))
         await client.aclose()
 
