@@ -4,6 +4,8 @@ Engines open `file://`, plain paths and any address found in an image part, so a
 media come as `data:` addresses or from hosts an operator listed (HEADRACE_MEDIA_HOSTS).
 """
 
+import binascii
+import re
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -82,6 +84,7 @@ _IMAGE_DEFAULT = 1105
 _VIDEO_TOKENS = 8000
 _AUDIO_BYTES_PER_TOKEN = 4000
 _MESSAGE_TOKENS = 4
+_URL = re.compile(r"[!-~]+")
 
 
 class BadMedia(ValueError):
@@ -127,6 +130,7 @@ def check(messages: list[Message], media_hosts: list[str]) -> Content:
                     other += _VIDEO_TOKENS
                     kinds.add("video")
                 case AudioPart():
+                    _audible(part.input_audio.data, f"messages[{position}].content[{place}]")
                     other += 1 + len(part.input_audio.data) // _AUDIO_BYTES_PER_TOKEN
                     kinds.add("audio")
     return Content(messages, text_bytes, other, frozenset(kinds))
@@ -137,10 +141,21 @@ def _allowed(url: str, kind: str, hosts: list[str], place: str) -> None:
         return
     try:
         parts = urlsplit(url)
-        host = parts.hostname
+        host, _ = parts.hostname, parts.port
     except ValueError:
         raise BadMedia(f"{place}: not an address") from None
-    if parts.scheme not in {"http", "https"} or not host or parts.username is not None:
+    # urlsplit passes over spaces and controls that an engine may read otherwise.
+    if not _URL.fullmatch(url) or parts.scheme not in {"http", "https"} or not host or parts.username is not None:
         raise BadMedia(f"{place}: only data:{kind}/...;base64 and https addresses of listed hosts may be sent")
     if host not in hosts:
         raise BadMedia(f"{place}: the host of this address is not listed by the operator")
+
+
+def _audible(data: str, place: str) -> None:
+    """Sound is base64 and no name of a file: the shortest WAV is a head of 44 bytes."""
+    try:
+        size = len(binascii.a2b_base64(data, strict_mode=True))
+    except ValueError:
+        raise BadMedia(f"{place}: the data of a sound is base64") from None
+    if size < 44:
+        raise BadMedia(f"{place}: too short for a sound")

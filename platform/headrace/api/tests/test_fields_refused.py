@@ -11,7 +11,7 @@ import redis
 from headrace.api.tests.calling import Answer, Place
 from tenants.models import ApiKey
 
-LIMITS = {
+LIMITS: dict[str, Any] = {
     "concurrency": 1,
     "requests_per_minute": 1000,
     "input_tokens_per_minute": 1_000_000,
@@ -46,14 +46,18 @@ def refused(answer: Answer, param: str | None, code: str) -> None:
     assert answer.headers["x-request-id"]
 
 
+def each(name: str, *values: Any) -> list[tuple[str, Any]]:
+    return [(name, value) for value in values]
+
+
 INVALID: list[tuple[str, Any]] = [
-    *(("n", value) for value in (0, -1, 1_000_000_000, "2", 2.5, True, [1], 10**30)),
-    *(("max_tokens", value) for value in (0, -1, "5", 1.5, True, [])),
-    *(("max_completion_tokens", value) for value in (0, -1, "5")),
-    *(("stream", value) for value in ("true", 1, [])),
-    *(("temperature", value) for value in (-0.1, 2.1, "hot", 1e308)),
-    *(("top_p", value) for value in (-0.1, 1.1)),
-    *(("frequency_penalty", value) for value in (-3, 3)),
+    *each("n", 0, -1, 1_000_000_000, "2", 2.5, True, [1], 10**30),
+    *each("max_tokens", 0, -1, "5", 1.5, True, []),
+    *each("max_completion_tokens", 0, -1, "5"),
+    *each("stream", "true", 1, []),
+    *each("temperature", -0.1, 2.1, "hot", 1e308),
+    *each("top_p", -0.1, 1.1),
+    *each("frequency_penalty", -3, 3),
     ("presence_penalty", 3),
     ("stop", [["nested"]]),
     ("stop", ["x"] * 17),
@@ -127,14 +131,14 @@ UNKNOWN = [
 
 def test_it_refuses_fields_it_does_not_know_by_name(place: Place, untouched: str) -> None:
     for name in UNKNOWN:
-        for value in ("x", 1, None, {"a": 1}):
+        for _, value in each(name, "x", 1, None, {"a": 1}):
             refused(place.chat(secret=untouched, **{name: value}), name, "unsupported_parameter")
 
 
 def test_it_refuses_what_only_some_values_of_change_nothing(place: Place, untouched: str) -> None:
     assert place.chat(modalities=["text"], verbosity="medium", store=True, service_tier="auto").status == 200
     place.upstream.reset()
-    for name, value in (("modalities", ["text", "audio"]), ("verbosity", "high")):
+    for name, value in each("modalities", ["text", "audio"], []) + each("verbosity", "high"):
         refused(place.chat(secret=untouched, **{name: value}), name, "unsupported_parameter")
 
 

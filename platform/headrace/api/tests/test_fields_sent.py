@@ -1,0 +1,181 @@
+"""What reaches the upstream: the client's checked fields, and what is Headrace's alone to say."""
+
+import re
+from typing import Any
+
+import pytest
+
+from headrace.api.tests.calling import Answer, Place
+
+TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}
+PASSED: dict[str, Any] = {
+    "temperature": 0.5,
+    "top_p": 0.9,
+    "frequency_penalty": -0.5,
+    "presence_penalty": 0.5,
+    "stop": ["\n", "END"],
+    "seed": -7,
+    "logit_bias": {"50256": -100},
+    "logprobs": True,
+    "top_logprobs": 3,
+    "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}},
+    "tools": [TOOL],
+    "tool_choice": {"type": "function", "function": {"name": "weather"}},
+    "parallel_tool_calls": False,
+    "reasoning_effort": "low",
+    "top_k": 40,
+    "min_p": 0.05,
+    "repetition_penalty": 1.1,
+    "chat_template_kwargs": {"enable_thinking": False},
+}
+OURS = {"model", "messages", "stream", "max_tokens", "rid", "cache_salt"}
+
+
+@pytest.fixture(scope="module")
+def models(place: Place) -> dict[str, str]:
+    made = {
+        "shared": place.add_model(cache_scope="shared"),
+        "dropping": place.add_model(unknown_fields="drop"),
+        "hosted": place.add_model(provider=True),
+        "hosted and dropping": place.add_model(provider=True, unknown_fields="drop"),
+        "small": place.add_model(context_window=2000, default_max_tokens=500),
+    }
+    place.wait_known(*made.values())
+    return made
+
+
+def sent(place: Place, *, status: int = 200, **fields: Any) -> dict[str, Any]:
+    """The body the upstream got for a chat with these fields."""
+    answer = place.chat(**fields)
+    assert answer.status == status, answer.raw
+    body: dict[str, Any] = place.seen()["body"]
+    return body
+
+
+def test_it_sends_what_is_checked_and_ours(place: Place) -> None:
+    assert set(sent(place)) == OURS
+    body = sent(place, **PASSED)
+    assert set(body) == OURS | set(PASSED)
+    assert {name: body[name] for name in PASSED} == PASSED
+
+
+def test_it_sends_null_for_nothing(place: Place) -> None:
+    nothing: dict[str, Any] = dict.fromkeys(
+        [*PASSED, "n", "max_tokens", "user", "metadata", "stream", "stream_options"]
+    )
+    assert set(sent(place, **nothing)) == OURS
+
+
+def test_it_names_each_attempt_by_32_random_digits_and_salts_by_tenant(place: Place) -> None:
+    bodies = [sent(place, user="alice", metadata={"rid": "job"}) for _ in range(5)]
+    assert all(re.fullmatch("[0-9a-f]{32}", body["rid"]) for body in bodies)
+    assert len({body["rid"] for body in bodies}) == 5
+    assert {body["cache_salt"] for body in bodies} == {place.world.tenant.pk}
+    assert {body["model"] for body in bodies} == {"scripted"}
+
+
+def test_it_sends_no_salt_where_the_route_shares_its_cache(place: Place, models: dict[str, str]) -> None:
+    body = sent(place, model=models["shared"])
+    assert set(body) == OURS - {"cache_salt"}
+
+
+def test_it_always_bounds_the_answer(place: Place, models: dict[str, str]) -> None:
+    assert sent(place)["max_tokens"] == 1000  # the model's default
+    assert sent(place, max_tokens=7)["max_tokens"] == 7
+    assert sent(place, max_completion_tokens=8)["max_tokens"] == 8
+    assert sent(place, max_tokens=9, max_completion_tokens=9)["max_tokens"] == 9
+    assert sent(place, max_tokens=1)["max_tokens"] == 1
+    small = models["small"]
+    assert sent(place, model=small)["max_tokens"] == 500
+    assert 100 < sent(place, model=small, content="x" * 6000)["max_tokens"] < 500, "what the window leaves"
+    assert sent(place, model=small, content="x" * 60_000)["max_tokens"] == 1, "the engine decides on the prompt"
+
+
+def test_it_sends_the_number_of_choices_once_there_are_more(place: Place) -> None:
+    assert "n" not in sent(place, n=1)
+    assert sent(place, n=3)["n"] == 3
+
+
+def test_it_asks_for_usage_of_every_stream(place: Place, models: dict[str, str]) -> None:
+    ours = {"include_usage": True, "continuous_usage_stats": True}
+    for options in ({}, {"include_usage": False}, {"continuous_usage_stats": False, "made_up": 1}, None):
+        assert sent(place, stream=True, stream_options=options)["stream_options"] == ours
+    hosted = sent(place, stream=True, model=models["hosted"])
+    assert hosted["stream_options"] == {"include_usage": True}
+
+
+def test_it_sends_a_provider_nothing_beyond_openai_s_schema(place: Place, models: dict[str, str]) -> None:
+    body = sent(place, model=models["hosted"], max_tokens=5)
+    assert set(body) == {"model", "messages", "stream", "max_completion_tokens"}
+    assert (body["model"], body["max_completion_tokens"]) == ("hosted", 5)
+    refused = place.chat(model=models["hosted"], top_k=5)
+    assert (refused.status, refused.error["code"], refused.error["param"]) == (400, "unsupported_parameter", "top_k")
+
+
+ABUSE = ("rid", "cache_salt", "extra_key", "priority", "lora_path", "custom_logit_processor", "input_ids", "ignore_eos")
+
+
+def test_it_drops_unknown_fields_where_the_route_says_so(place: Place, models: dict[str, str]) -> None:
+    unknown: dict[str, Any] = dict.fromkeys([*ABUSE, "functions", "guided_json", "foo", "data_parallel_rank"], "theirs")
+    body = sent(place, model=models["dropping"], **unknown)
+    assert set(body) == OURS
+    assert "theirs" not in str(body)
+
+
+def test_it_drops_what_cannot_change_the_answer(place: Place) -> None:
+    harmless: dict[str, Any] = {
+        "store": True,
+        "service_tier": "auto",
+        "safety_identifier": "u",
+        "prompt_cache_key": "k",
+        "prompt_cache_retention": "24h",
+        "prediction": {"type": "content", "content": "x"},
+        "modalities": ["text"],
+        "verbosity": "medium",
+    }
+    assert set(sent(place, **harmless)) == OURS
+
+
+def test_it_rebuilds_messages_from_what_it_checked(place: Place) -> None:
+    messages: list[dict[str, Any]] = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "developer", "content": [{"type": "text", "text": "In French."}]},
+        {"role": "user", "name": "bob", "content": "你好 🌍 \u2028 \x00"},
+        {
+            # As the SDK gives an answer back.
+            "role": "assistant",
+            "content": None,
+            "refusal": None,
+            "annotations": [{"x": 1}],
+            "audio": None,
+            "function_call": None,
+            "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}, "x": 1}],
+        },
+        {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "12 °C"}]},
+        {"role": "assistant", "content": "Douze.", "reasoning_content": "Hm."},
+        {"role": "user", "content": "Merci"},
+    ]
+    got = sent(place, messages=messages)["messages"]
+    assert [message["role"] for message in got] == [message["role"] for message in messages]
+    assert got[2] == messages[2]
+    assert got[3]["tool_calls"] == [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
+    assert set(got[3]) <= {"role", "content", "tool_calls"}
+    assert got[4] == messages[4]
+    assert got[5]["reasoning_content"] == "Hm."
+
+
+def test_it_keeps_user_metadata_and_the_client_s_id_as_labels(place: Place) -> None:
+    def labels(answer: Answer) -> dict[str, str]:
+        found: dict[str, str] = answer.record["labels"]
+        return found
+
+    answer = place.chat(user="alice", metadata={"job": "7", "ключ": "🌍"}, headers={"x-request-id": "mine-1"})
+    assert labels(answer) == {
+        "user": "alice",
+        "metadata.job": "7",
+        "metadata.ключ": "🌍",
+        "client_request_id": "mine-1",
+    }
+    assert answer.id != "mine-1"
+    assert labels(place.chat()) == {}
+    assert len(labels(place.chat(headers={"x-request-id": "x" * 5000}))["client_request_id"]) == 128
