@@ -18,6 +18,7 @@ from headrace.api.gateway import Gateway  # noqa: E402
 from headrace.api.health import HealthConsumer, MetricsConsumer, ReadyConsumer  # noqa: E402
 from headrace.api.model_list import ModelsConsumer  # noqa: E402
 from headrace.api.streaming import StreamingConsumer  # noqa: E402
+from headrace.api.unknown import UnknownConsumer  # noqa: E402
 
 PATHS: dict[str, type[StreamingConsumer]] = {
     "/v1/chat/completions": ChatConsumer,
@@ -44,13 +45,14 @@ class DataPlane:
     async def http(self, scope: Any, receive: Any, send: Any) -> None:
         path = scope["path"]
         consumer = PATHS.get(path)
-        if consumer is None and path.startswith("/v1/"):
-            consumer = ModelsConsumer if path.startswith("/v1/models/") else StreamingConsumer
+        is_api = path.startswith("/v1/") or path == "/v1"
+        if consumer is None and is_api:
+            consumer = ModelsConsumer if path.startswith("/v1/models/") else UnknownConsumer
         if consumer is None:
             await _screens(scope, receive, send)
             return
-        if path.startswith("/v1/") and settings.SERVE == "screens":
-            consumer = StreamingConsumer
+        if is_api and settings.SERVE == "screens":
+            consumer = UnknownConsumer
         await consumer(self.gateway())(scope, receive, send)
 
     async def lifespan(self, scope: Any, receive: Any, send: Any) -> None:

@@ -8,6 +8,8 @@ ApiError(code)          one class; the code says which row of the table it is
   upstream_timeout 504 · upstream_disconnected, lease_lost: in a stream only
 """
 
+from math import ceil
+
 import msgspec
 
 from engines import errors as engine
@@ -52,11 +54,22 @@ class _Envelope(msgspec.Struct):
 
 
 class ApiError(Exception):
-    """A row of the table with its message. `retry_after`: seconds until the same request may succeed."""
+    """A row of the table with its message.
 
-    def __init__(self, code: str, message: str, *, param: str | None = None, retry_after: float | None = None) -> None:
+    retry_after: seconds until the same request may succeed. allow: the methods a path takes, of a 405.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        param: str | None = None,
+        retry_after: float | None = None,
+        allow: str | None = None,
+    ) -> None:
         super().__init__(message)
-        self.code, self.message, self.param, self.retry_after = code, message, param, retry_after
+        self.code, self.message, self.param, self.retry_after, self.allow = code, message, param, retry_after, allow
         self.status, self.type = TABLE[code]
 
     def as_json(self) -> bytes:
@@ -64,10 +77,13 @@ class ApiError(Exception):
         return msgspec.json.encode(_Envelope(_Body(self.message, self.type, self.param, self.code)))
 
     def headers(self) -> list[tuple[bytes, bytes]]:
-        """`retry-after` in whole seconds, rounded up so that waiting that long is enough; and in milliseconds."""
+        """`allow`; `retry-after` in whole seconds, rounded up so that waiting that long is enough, and in ms."""
+        if self.allow is not None:
+            return [(b"allow", self.allow.encode())]
         if self.retry_after is None:
             return []
-        milliseconds = max(1, int(self.retry_after * 1000))
+        # To the nearest microsecond first: 1.001 s are 1000.9999999999999 ms.
+        milliseconds = max(1, ceil(round(self.retry_after * 1000, 3)))
         seconds = -(-milliseconds // 1000)
         return [(b"retry-after", b"%d" % seconds), (b"retry-after-ms", b"%d" % milliseconds)]
 

@@ -10,6 +10,7 @@ from headrace.api.errors import ApiError
 from headrace.api.streaming import StreamingConsumer
 
 _LOOPBACK = ("127.0.0.1", "::1")
+_FORWARDED = frozenset({b"x-forwarded-for", b"x-real-ip", b"forwarded", b"via"})
 
 
 class HealthConsumer(StreamingConsumer):
@@ -48,11 +49,11 @@ class MetricsConsumer(StreamingConsumer):
         text = metrics.render()
         headers = [(b"content-type", b"text/plain; version=0.0.4; charset=utf-8")]
         await self.start(200, [*headers, (b"content-length", b"%d" % len(text))])
-        await self.write(text, more=False)
+        await self.write(b"" if self.scope["method"] == "HEAD" else text, more=False)
 
     def _is_local(self) -> bool:
         client = self.scope.get("client")
-        return bool(client) and client[0] in _LOOPBACK and b"x-forwarded-for" not in self.headers
+        return bool(client) and client[0] in _LOOPBACK and _FORWARDED.isdisjoint(self.headers)
 
     def _has_token(self) -> bool:
         sent = self.header(b"authorization").removeprefix(b"Bearer ")

@@ -57,7 +57,8 @@ class StreamingConsumer(AsyncConsumer):  # type: ignore[misc]
 
     async def _serve(self) -> None:
         if self.scope["method"] not in self.methods:
-            raise ApiError("method_not_allowed", f"Use {' or '.join(sorted(self.methods))} here.")
+            methods = sorted(self.methods)
+            raise ApiError("method_not_allowed", f"Use {' or '.join(methods)} here.", allow=", ".join(methods))
         await self.before_body()
         body = await self._body()
         self.is_arriving = False
@@ -99,7 +100,7 @@ class StreamingConsumer(AsyncConsumer):  # type: ignore[misc]
             raise ApiError("starting", "Headrace is starting.", retry_after=1)
 
     async def handle(self, body: bytes) -> None:
-        raise ApiError("not_found", "There is nothing here.")
+        raise NotImplementedError
 
     def leave(self, work: "asyncio.Task[None]") -> None:
         """The client is gone: end the work."""

@@ -1,0 +1,15 @@
+"""Every path that is not served here."""
+
+from typing import ClassVar
+
+from headrace.api.errors import ApiError
+from headrace.api.streaming import StreamingConsumer
+
+
+class UnknownConsumer(StreamingConsumer):
+    """A 404 in the API's own form, whatever the method, before any body."""
+
+    methods: ClassVar[frozenset[str]] = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+    async def before_body(self) -> None:
+        raise ApiError("not_found", "There is nothing here.")
