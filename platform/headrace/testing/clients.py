@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import secrets
 import socket
 import struct
 from contextlib import suppress
@@ -28,6 +29,7 @@ class Caller:
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
+        self._length = 0
 
     @classmethod
     async def to(cls, url: str, *, window: int | None = None) -> Self:
@@ -57,6 +59,7 @@ class Caller:
         while line := (await self._line()).strip():
             name, _, value = line.decode().partition(":")
             head.headers[name.lower()] = value.strip()
+        self._length = int(head.headers.get("content-length", 0))
         return head
 
     async def event(self) -> str:
@@ -67,11 +70,11 @@ class Caller:
                 return line[6:].strip().decode()
 
     async def error(self) -> str:
-        """The code of a refusal: its body's, or that of the next error event."""
-        while True:
-            line = (await self._line()).removeprefix(b"data: ")
-            if line.startswith(b'{"error":'):
-                return str(json.loads(line)["error"]["code"])
+        """The code of a refusal, whose head was read: its body's, or that of the next error event."""
+        body = await self.reader.readexactly(self._length) if self._length else b""
+        while not body.startswith(b'{"error":'):
+            body = (await self._line()).removeprefix(b"data: ")
+        return str(json.loads(body)["error"]["code"])
 
     async def rest(self) -> bytes:
         """All that comes until the server closes the connection."""
@@ -118,3 +121,51 @@ def head(world: World, *, secret: str | None = None, name: str = "", length: int
         f"POST {path} HTTP/1.1\r\nhost: headrace\r\nauthorization: {authorization}\r\n"
         f"content-type: application/json\r\nx-request-id: {name}\r\n{framing}\r\n\r\n"
     ).encode()
+
+
+@dataclass
+class Stream:
+    """A stream read to its end in the background. `events` have come; `end` is DONE, an error's code or "cut"."""
+
+    name: str
+    caller: Caller
+    events: int = 0
+    end: str = ""
+    following: "asyncio.Task[None] | None" = None
+
+    async def follow(self) -> None:
+        try:
+            if (answer := await self.caller.head()).status != 200:
+                self.end = await self.caller.error()
+            while answer.status == 200 and not self.end:
+                data = await self.caller.event()
+                if data == "[DONE]":
+                    self.end = "DONE"
+                elif data.startswith('{"error":'):
+                    self.end = str(json.loads(data)["error"]["code"])
+                else:
+                    self.events += 1
+        except ConnectionError:
+            self.end = "cut"
+        finally:
+            await self.caller.leave()
+
+    async def ended(self) -> str:
+        assert self.following is not None
+        await self.following
+        return self.end
+
+
+async def streams(url: str, world: World, number: int, *, secret: str | None = None, **fields: Any) -> list[Stream]:
+    """So many streams, each past its first event."""
+    opened = []
+    for _ in range(number):
+        name = secrets.token_hex(6)
+        caller = await (await Caller.to(url)).ask(world, secret=secret, name=name, stream=True, **fields)
+        opened.append(Stream(name, caller))
+        opened[-1].following = asyncio.create_task(opened[-1].follow())
+    async with asyncio.timeout(20):
+        while not all(stream.events or stream.end for stream in opened):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    assert {stream.end for stream in opened} <= {"", "DONE"}, opened
+    return opened

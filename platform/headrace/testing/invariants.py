@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import redis
 
+from billing.settlement import reap_expired
 from headrace.testing.upstream import ScriptedUpstream
 from headrace.testing.web import WebProcess
 from headrace.testing.world import World, at_rest
@@ -59,6 +60,16 @@ def debt(valkey: "redis.Redis", key: str, measure: str, limit: int) -> float:
     clock: Any = valkey.time()
     now = int(clock[0]) * 1000 + int(clock[1]) // 1000
     return max(0.0, float(stored[0]) - max(0, now - int(stored[1])) * limit) / 60_000
+
+
+def reaped(valkey: "redis.Redis", requests: int, *, lease_seconds: float = 1.5) -> None:
+    """Reap, as Celery does every few seconds, until so many requests are settled by it."""
+    done = 0
+    deadline = time.monotonic() + 15
+    while done < requests:
+        done += reap_expired(valkey, lease_seconds=lease_seconds)
+        assert time.monotonic() < deadline, f"{done} of {requests} were reaped"
+        time.sleep(0.1)
 
 
 def eventually(
