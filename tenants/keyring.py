@@ -71,18 +71,15 @@ class Keyring:
 
     def load(self, table: str, rows: Iterable[tuple[Any, ...]], gone: Iterable[str] = ()) -> None:
         """Take over `rows` of `table`; the primary keys `gone` exist no more."""
-        known = self._rows[table]
-        for ref in gone:
-            row = known.pop(ref, None)
-            if row and table == "tenants_apikey":
+        known, fresh = self._rows[table], {str(row[0]): row for row in rows}
+        # All old ones first: a digest may move from one key to another.
+        old = [row for ref in (*gone, *fresh) if (row := known.pop(ref, None))]
+        known.update(fresh)
+        if table == "tenants_apikey":
+            for row in old:
                 self._by_digest.pop(bytes(row[1]), None)
-        for row in rows:
-            ref = str(row[0])
-            if table == "tenants_apikey":
-                if old := known.get(ref):
-                    self._by_digest.pop(bytes(old[1]), None)
+            for ref, row in fresh.items():
                 self._by_digest[bytes(row[1])] = ref
-            known[ref] = row
         self._principals.clear()
 
     def find(self, digest: bytes) -> Principal | None:

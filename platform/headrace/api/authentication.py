@@ -14,7 +14,8 @@ def authenticate(headers: list[tuple[bytes, bytes]], keyring: Keyring) -> Princi
     takes tells nothing of how much of a guess was right.
     """
     sent = [value for name, value in headers if name == b"authorization"]
-    scheme, _, token = sent[0].partition(b" ") if len(sent) == 1 else (b"", b"", b"")
+    # Space around a header's value is not part of it (RFC 9110, 5.5), and not every server takes it away.
+    scheme, _, token = sent[0].strip(b" \t").partition(b" ") if len(sent) == 1 else (b"", b"", b"")
     if scheme.lower() != b"bearer" or not 0 < len(token) <= _LONGEST or not _is_printable(token):
         raise _refusal("Send one API key in the header 'Authorization: Bearer sk-hr-...'.")
     found = (keyring.find(digest) for digest in keys.digests(token.decode("ascii")))

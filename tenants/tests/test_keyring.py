@@ -1,0 +1,148 @@
+"""The keys in memory: found by digest, as they stand now, with every meter above them."""
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tenants.keyring import Keyring, Principal
+
+NOLIMITS = (None,) * 6
+
+
+def tenant(slug: str = "acme", *, suspended_at: datetime | None = None, limits: tuple[Any, ...] = NOLIMITS) -> Any:
+    return (slug, "EUR", "Europe/Paris", suspended_at, *limits)
+
+
+def project(number: int = 1, slug: str = "app", *, limits: tuple[Any, ...] = NOLIMITS) -> Any:
+    return (number, slug, *limits)
+
+
+def key(
+    public_id: str = "alice",
+    digest: bytes = b"d1",
+    *,
+    of: str = "acme",
+    project_id: int = 1,
+    models: list[str] | None = None,
+    expires_at: datetime | None = None,
+    revoked_at: datetime | None = None,
+    limits: tuple[Any, ...] = NOLIMITS,
+) -> Any:
+    return (public_id, digest, of, project_id, models or [], "standard", expires_at, revoked_at, *limits)
+
+
+def keyring(*keys: Any, tenants: list[Any] | None = None, projects: list[Any] | None = None) -> Keyring:
+    ring = Keyring()
+    ring.load("tenants_tenant", tenants or [tenant()])
+    ring.load("tenants_project", projects or [project()])
+    ring.load("tenants_apikey", keys or [key()])
+    return ring
+
+
+def found(ring: Keyring, digest: bytes = b"d1") -> Principal:
+    principal = ring.find(digest)
+    assert principal is not None
+    return principal
+
+
+def test_it_finds_a_key_by_its_digest_alone() -> None:
+    ring = keyring(key("alice", b"d1", models=["m"]), key("bob", memoryview(b"d2")))  # type: ignore[arg-type]
+    alice = found(ring)
+    assert (alice.tenant, alice.project, alice.key, alice.currency) == ("acme", "app", "alice", "EUR")
+    assert (alice.may_call("m"), alice.may_call("n"), alice.is_valid()) == (True, False, True)
+    assert found(ring, b"d2").may_call("anything")
+    assert ring.find(b"alice") is ring.find(b"") is None
+    assert len(ring) == 2
+
+
+def test_it_takes_every_limit_above_a_key() -> None:
+    ring = keyring(
+        key(limits=(10, None, None, 1, 500, None)),
+        projects=[project(limits=(20, 1000, None, None, 300, 90))],
+        tenants=[tenant(limits=(30, None, 2000, 5, None, 70))],
+    )
+    alice = found(ring)
+    assert [(meter.key, meter.limit) for meter in alice.meters] == [
+        ("hr:m:key:alice:requests", 10),
+        ("hr:m:key:alice:concurrency", 1),
+        ("hr:m:project:acme/app:requests", 20),
+        ("hr:m:project:acme/app:input_tokens", 1000),
+        ("hr:m:tenant:acme:requests", 30),
+        ("hr:m:tenant:acme:output_tokens", 2000),
+        ("hr:m:tenant:acme:concurrency", 5),
+    ]
+    assert (alice.max_prompt_tokens, alice.max_output_tokens) == (300, 70)
+    assert found(keyring()).max_prompt_tokens is None
+
+
+def test_it_takes_a_limit_of_zero_for_a_limit() -> None:
+    alice = found(keyring(key(limits=(0, None, None, None, 0, None))))
+    assert ([meter.limit for meter in alice.meters], alice.max_prompt_tokens) == ([0], 0)
+
+
+def test_it_knows_projects_of_one_name_apart() -> None:
+    ring = keyring(
+        key("alice", b"d1", limits=(1, *NOLIMITS[1:])),
+        key("carol", b"d2", of="globex", project_id=2),
+        tenants=[tenant(), tenant("globex")],
+        projects=[project(1, limits=(7, *NOLIMITS[1:])), project(2, limits=(7, *NOLIMITS[1:]))],
+    )
+    keys = {meter.key for digest in (b"d1", b"d2") for meter in found(ring, digest).meters}
+    assert {"hr:m:project:acme/app:requests", "hr:m:project:globex/app:requests"} <= keys
+
+
+def test_it_sees_every_change_above_a_key() -> None:
+    ring, past = keyring(), datetime.now(UTC) - timedelta(seconds=1)
+    assert found(ring).is_valid()
+    changes: list[tuple[str, Any, Any]] = [
+        ("tenants_tenant", tenant(suspended_at=past), tenant()),
+        ("tenants_apikey", key(revoked_at=past), key()),
+        ("tenants_apikey", key(expires_at=past), key()),
+    ]
+    for table, dead, alive in changes:
+        ring.load(table, [dead])
+        assert not found(ring).is_valid()
+        ring.load(table, [alive])
+        assert found(ring).is_valid()
+    ring.load("tenants_project", [project(limits=(3, *NOLIMITS[1:]))])
+    assert [meter.limit for meter in found(ring).meters] == [3]
+
+
+def test_it_expires_a_key_by_the_clock_not_by_a_change() -> None:
+    ring = keyring(key(expires_at=datetime.now(UTC) + timedelta(seconds=0.2)))
+    alice = found(ring)
+    assert alice.is_valid()
+    time.sleep(0.25)
+    assert not alice.is_valid()
+    assert not found(ring).is_valid()
+
+
+def test_it_forgets_keys_that_are_gone() -> None:
+    ring = keyring()
+    found(ring)
+    ring.load("tenants_apikey", [], gone=["alice", "never was"])
+    assert ring.find(b"d1") is None
+    assert len(ring) == 0
+
+
+def test_it_forgets_the_old_digest_of_a_key() -> None:
+    ring = keyring()
+    ring.load("tenants_apikey", [key(digest=b"d3")])
+    assert ring.find(b"d1") is None
+    assert found(ring, b"d3").key == "alice"
+
+
+def test_it_follows_a_digest_from_one_key_to_another_in_any_order() -> None:
+    """An operator's own secret may move to another key, in one transaction."""
+    alice, bob = key("alice", b"d2"), key("bob", b"d1")
+    for rows in ([alice, bob], [bob, alice]):
+        ring = keyring(key("alice", b"d1"), key("bob", b"d2"))
+        ring.load("tenants_apikey", rows)
+        assert (found(ring, b"d1").key, found(ring, b"d2").key) == ("bob", "alice")
+    for rows in ([key("alice", b"d3"), bob], [bob, key("alice", b"d3")]):
+        ring = keyring(key("alice", b"d1"), key("bob", b"d2"))
+        ring.load("tenants_apikey", rows)
+        assert (found(ring, b"d1").key, found(ring, b"d3").key, ring.find(b"d2")) == ("bob", "alice", None)
+    ring = keyring(key("alice", b"d1"))
+    ring.load("tenants_apikey", [key("bob", b"d1")], gone=["alice"])
+    assert found(ring, b"d1").key == "bob"
