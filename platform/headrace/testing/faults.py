@@ -25,6 +25,7 @@ class RedisProxy:
         self._passing.set()
         self._is_cut = False
         self._to_lose: Counter[str] = Counter()
+        self._marks: dict[str, tuple[bytes, bytes]] = {}  # how a call of each script looks, by name and by source
         self._is_silent = False
         self.lost: Counter[str] = Counter()
         self._links: set[asyncio.Task[None]] = set()
@@ -48,6 +49,7 @@ class RedisProxy:
     # --- the faults ---------------------------------------------------------------------------------------------------
     def lose(self, script: Script, replies: int = 1, *, silent: bool = False) -> None:
         self._is_silent = silent
+        self._marks[script.sha] = (script.sha.encode(), script.source.encode()[-300:])
         self._to_lose[script.sha] = replies
         self.lost[script.sha] = 0
 
@@ -109,7 +111,7 @@ class RedisProxy:
     async def _ask(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asked: list[str]) -> None:
         while data := await reader.read(2**18):
             await self._passing.wait()
-            asked[:] = [sha for sha in self._to_lose if sha.encode() in data]
+            asked[:] = [sha for sha in self._to_lose if any(mark in data for mark in self._marks[sha])]
             writer.write(data)
             await writer.drain()
 

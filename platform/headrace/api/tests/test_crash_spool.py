@@ -1,0 +1,123 @@
+"""The spool's files: whole lines or none, one owner at a time, and what a dying process leaves."""
+
+import resource
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+import redis
+import redis.asyncio
+
+from billing.usage import UsageEvent, new_request_id
+from headrace.api.final_word import FinalWord
+from headrace.api.spool import Spool
+from headrace.api.spool_file import SpoolFile, adopt
+from headrace.testing.invariants import eventually
+from headrace.testing.services import Services
+from headrace.testing.web import WebProcess
+from tenants.meters import holds
+
+
+def word(number: int = 0) -> FinalWord:
+    event = UsageEvent(
+        request_id=str(new_request_id(1_790_000_000_000)),
+        tenant="acme",
+        project="app",
+        key="key",
+        model="model",
+        target="target",
+        replica="replica",
+        status="ok",
+        output_tokens=number,
+        currency="USD",
+        admitted_at="2026-09-21T15:06:40.000Z",
+    )
+    return FinalWord(request_id=event.request_id, used={}, taken="[]", event=event)
+
+
+def line(number: int = 0) -> bytes:
+    return msgspec.json.encode(word(number)) + b"\n"
+
+
+@pytest.fixture
+def tight_disk() -> Iterator[int]:
+    """A disk on which a file has room for so many bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1500, before[1]))
+    yield 1500
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_it_writes_a_whole_line_or_none(tmp_path: Path, tight_disk: int) -> None:
+    file = SpoolFile(tmp_path / "1.jsonl")
+    file.append(line(1))
+    with pytest.raises(OSError, match="too large"):
+        file.append(b"x" * tight_disk + b"\n")
+    file.append(b"short\n")
+    assert file.path.read_bytes() == file.lines()[0] + b"\nshort\n"
+    assert len(file.lines()) == 2
+    file.close()
+
+
+async def test_it_keeps_in_memory_what_the_disk_does_not_take(tmp_path: Path, services: Services) -> None:
+    client = redis.asyncio.Redis.from_url(services.redis_url)
+    (tmp_path / "spool").write_text("not a directory")
+    spool = Spool(tmp_path / "spool", client)
+    await spool.append(word(1))
+    await spool.append(word(2))
+    assert spool.pending == 2
+    assert await spool.deliver_own()
+    assert (spool.pending, await client.xlen(holds.USAGE)) == (0, 2)
+    await client.aclose()
+
+
+def test_it_has_one_owner_however_many_want_it(tmp_path: Path) -> None:
+    path = tmp_path / "1.jsonl"
+    owner = SpoolFile(path)
+    owner.append(line())
+    assert adopt(path) is None
+    owner.close()
+    heirs = [heir for heir in (adopt(path) for _ in range(5)) if heir is not None]
+    assert len(heirs) == 1
+    heirs[0].remove()
+    assert adopt(path) is None
+
+
+def test_it_loses_no_line_to_an_heir_that_came_too_early(tmp_path: Path) -> None:
+    """Between making its file and locking it, a process looks dead."""
+    stop = threading.Event()
+
+    def grab() -> None:
+        while not stop.is_set():
+            for path in tmp_path.glob("*.jsonl"):
+                if (orphan := adopt(path)) is not None:
+                    taken.extend(orphan.lines())
+                    orphan.remove()
+
+    taken: list[bytes] = []
+    grabbing = threading.Thread(target=grab)
+    grabbing.start()
+    for number in range(300):
+        file = SpoolFile(tmp_path / f"{number}.jsonl")
+        file.append(b"line %d\n" % number)
+        assert file.path.read_bytes() == b"line %d\n" % number
+        file.close()
+    eventually(lambda: not list(tmp_path.glob("*.jsonl")))
+    stop.set()
+    grabbing.join()
+    assert sorted(taken) == sorted(b"line %d" % number for number in range(300))
+
+
+def test_it_delivers_all_but_a_torn_last_line(
+    services: Services, valkey: "redis.Redis", quick_webs: dict[str, WebProcess]
+) -> None:
+    whole = line(1) + line(2)
+    directory = services.home / "spool"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    (directory / "0-dead.new").write_bytes(whole + line(3)[:-40])
+    (directory / "0-dead.new").rename(directory / "0-dead.jsonl")
+    eventually(lambda: valkey.xlen(holds.USAGE) == 2)
+    eventually(lambda: not (directory / "0-dead.jsonl").exists())
+    assert "a broken line in 0-dead.jsonl" in "".join(web.log.read_text() for web in quick_webs.values())
