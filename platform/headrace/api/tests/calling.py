@@ -1,5 +1,6 @@
 """Asking a web process as one key, and reading what it answered and what it put on record."""
 
+import copy
 import json
 import secrets
 import time
@@ -105,6 +106,12 @@ class Place:
         upstream.reset()
         self.web, self.upstream = web, upstream
         self.world = World(upstream.url).wait_known(web)
+
+    def at(self, web: WebProcess) -> "Place":
+        """The same world, asked at another web process."""
+        other = copy.copy(self)
+        other.web = web
+        return other
 
     def add_model(
         self,

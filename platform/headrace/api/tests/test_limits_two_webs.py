@@ -21,8 +21,7 @@ class Pair:
     def __init__(self, webs: dict[str, WebProcess], upstream: ScriptedUpstream) -> None:
         first, second = webs.values()
         self.place = Place(first, upstream)
-        self.other = Place.__new__(Place)
-        self.other.web, self.other.upstream, self.other.world = second, upstream, self.place.world
+        self.other = self.place.at(second)
         self.other.wait_known(self.place.world.model)
 
     def key(self, **limits: Any) -> str:
