@@ -12,6 +12,9 @@ from headrace.api import chunks
 from headrace.api.exchange import Exchange
 from headrace.api.raw import is_empty
 
+# After [DONE] there are only the last bytes of HTTP; read, they let the connection serve the next request.
+_LAST_BYTES_SECONDS = 0.05
+
 
 class _Parts:
     """One choice as far as it has come."""
@@ -29,11 +32,15 @@ class _Parts:
                 self.texts.setdefault(name, []).append(text)
         for call in delta.get("tool_calls") or ():
             self._add_call(call)
-        self.logprobs += ((choice.get("logprobs") or {}).get("content")) or ()
+        logprobs = choice.get("logprobs")
+        if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):
+            self.logprobs += logprobs["content"]
         self.finish_reason = choice.get("finish_reason") or self.finish_reason
 
     def _add_call(self, call: dict[str, Any]) -> None:
-        known = self.calls.setdefault(call.get("index", 0), {"type": "function", "function": {"arguments": ""}})
+        number = call.get("index")
+        position = number if isinstance(number, int) else 0
+        known = self.calls.setdefault(position, {"type": "function", "function": {"arguments": ""}})
         if call.get("id"):
             known["id"] = call["id"]
         function = call.get("function") or {}
@@ -56,19 +63,25 @@ async def assemble(answer: Answer, exchange: Exchange) -> list[dict[str, Any]]:
         raise BadAnswer("not an event stream")
     framer, parts = Framer(), dict[int, _Parts]()
     try:
-        while piece := await answer.read():
-            for data in framer.feed(piece):
+        is_over = False
+        while not is_over and (piece := await answer.read()):
+            is_over = any(_take(data, exchange, parts) for data in framer.feed(piece))
+        if is_over:
+            await answer.drained(_LAST_BYTES_SECONDS)
+        else:
+            for data in framer.end():
                 _take(data, exchange, parts)
-        for data in framer.end():
-            _take(data, exchange, parts)
     except (EventTooLarge, msgspec.DecodeError) as error:
         raise BadAnswer("an event that is not a chat's") from error
     return [parts[index].as_choice(index) for index in sorted(parts)]
 
 
-def _take(data: bytes, exchange: Exchange, parts: dict[int, _Parts]) -> None:
-    if data == b"[DONE]" or not data or data[:1] == b":":
-        return
+def _take(data: bytes, exchange: Exchange, parts: dict[int, _Parts]) -> bool:
+    """Take one event; whether it was the last."""
+    if data == b"[DONE]":
+        return True
+    if not data or data[:1] == b":":
+        return False
     chunk = chunks.chunk_decoder.decode(data)
     if chunk.object == "error" or not is_empty(chunk.error):
         raise error_event(data)
@@ -80,3 +93,4 @@ def _take(data: bytes, exchange: Exchange, parts: dict[int, _Parts]) -> None:
             exchange.first_byte_at = exchange.first_byte_at or time.monotonic()
         exchange.last_byte_at = exchange.last_event_at = time.monotonic()
         parts.setdefault(choice.index, _Parts()).add(whole)
+    return False

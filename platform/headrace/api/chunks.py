@@ -74,12 +74,13 @@ def count(chunk: Chunk, choices: list[Choice], meter: UsageMeter) -> None:
 
 
 def passable(choices: bytes) -> bytes:
-    """Choices as clients can take them: on one line, and `arguments` a string where an engine says null."""
+    """Choices, streamed or whole, as clients can take them: on one line, `arguments` a string where engines say null."""
     if b'"arguments":null' in choices or b'"arguments": null' in choices:
         decoded = msgspec.json.decode(choices)
         for choice in decoded:
-            for call in (choice.get("delta") or {}).get("tool_calls") or ():
-                function = call.get("function")
+            calls = (choice.get("delta") or choice.get("message") or {}).get("tool_calls")
+            for call in calls if isinstance(calls, list) else ():
+                function = call.get("function") if isinstance(call, dict) else None
                 if isinstance(function, dict) and function.get("arguments", "") is None:
                     function["arguments"] = ""
         return msgspec.json.encode(decoded)

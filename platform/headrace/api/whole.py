@@ -10,6 +10,7 @@ from engines.errors import BadAnswer, Failed, Incomplete, UpstreamError
 from headrace.api import metrics
 from headrace.api.assembly import assemble
 from headrace.api.attempt import abort, open_upstream
+from headrace.api.chunks import passable
 from headrace.api.errors import ApiError
 from headrace.api.exchange import Exchange
 from headrace.api.gateway import Gateway
@@ -107,7 +108,7 @@ class WholeAnswer:
             raise BadAnswer("no choices")
         exchange = self._exchange
         exchange.first_byte_at = exchange.last_byte_at = exchange.last_event_at = time.monotonic()
-        self._raw_choices = completion.choices
+        self._raw_choices = msgspec.Raw(passable(bytes(completion.choices)))
         exchange.finish_reason = choices[-1].finish_reason
         for choice in choices:
             if text := _text(choice.message):

@@ -1,5 +1,6 @@
 """Asking a web process as one key, and reading what it answered and what it put on record."""
 
+import base64
 import copy
 import json
 import secrets
@@ -159,6 +160,12 @@ class Place:
     def scripted(self, more: str = "", /, *, fields: dict[str, Any] | None = None, **script: Any) -> Answer:
         """A chat whose message tells the upstream what to do; `fields` are the body's."""
         return self.chat(prompt(more, **script), **(fields or {}))
+
+    def events_from_upstream(self, events: list[Any], **fields: Any) -> Answer:
+        """A chat whose upstream sends exactly these events, and [DONE]."""
+        segments = [f"data: {json.dumps(event)}\n\n" for event in events] + ["data: [DONE]\n\n"]
+        raw = [base64.b64encode(segment.encode()).decode() for segment in segments]
+        return self.scripted(fields=fields, raw=raw)
 
     def send(
         self,
