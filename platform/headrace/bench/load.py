@@ -31,7 +31,7 @@ class Spec(msgspec.Struct, kw_only=True):
     model: str
     keys: list[str] = []
     prompt_bytes: int = 1000
-    timeout: float = 60
+    timeout: float = 300  # seconds for one stream: a server that cannot keep up is slow, not broken
     host: str = "127.0.0.1"
 
 

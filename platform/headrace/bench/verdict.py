@@ -25,34 +25,28 @@ def rows(measured: list[Measured]) -> list[dict[str, Any]]:
 
 
 def targets(measured: list[Measured]) -> list[Target]:
-    """Judged with the most tenants, beside each router at the highest rate that it was measured at too."""
+    """Judged with the most tenants: CPU at the highest rate, times at every rate. The faster server is the one that uses
+    less CPU there."""
+    rates = sorted({m.rate for m in measured})
+    high = rates[-1]
     most = max((m.tenants or 0 for m in measured), default=0)
     at = {(m.label, m.rate): m.figures for m in measured if m.tenants in {None, most}}
-    high = max((rate for label, rate in at if label == ROUTER), default=max(m.rate for m in measured))
-    low = max((rate for label, rate in at if label == LITELLM), default=min(m.rate for m in measured))
-    faster = min(
-        (label for label in (UVICORN, DAPHNE) if (label, high) in at),
-        key=lambda label: at[label, high].cpu_ms,
-        default="",
-    )
-    router = at.get((ROUTER, high))
+    servers = [label for label in (UVICORN, DAPHNE) if (label, high) in at]
+    faster = min(servers, key=lambda label: at[label, high].cpu_ms, default="")
+    ours, router, litellm = at.get((faster, high)), at.get((ROUTER, high)), at.get((LITELLM, high))
     found = [
-        Target(f"CPU, times sglang-router's, {high:g}/s", ratio(at.get((faster, high)), router), 3),
-        Target(f"CPU, as a part of LiteLLM's, {low:g}/s", ratio(at.get((faster, low)), at.get((LITELLM, low))), 1 / 15),
-        Target(
-            f"CPU under Daphne, as a part of LiteLLM's, {low:g}/s",
-            ratio(at.get((DAPHNE, low)), at.get((LITELLM, low))),
-            1 / 10,
-        ),
+        Target(f"CPU, times sglang-router's, {high:g}/s", ratio(ours, router), 3),
+        Target(f"CPU, as a part of LiteLLM's, {high:g}/s", ratio(ours, litellm), 1 / 15),
+        Target(f"CPU under Daphne, as a part of LiteLLM's, {high:g}/s", ratio(at.get((DAPHNE, high)), litellm), 1 / 10),
     ]
-    for rate in sorted({low, high}):
-        ours, theirs = at.get((faster, rate)), at.get((ROUTER, rate))
-        more = None if ours is None or theirs is None else ours.added_ttft_p99_ms - theirs.added_ttft_p99_ms
+    for rate in rates:
+        run, other = at.get((faster, rate)), at.get((ROUTER, rate))
+        more = None if run is None or other is None else run.added_ttft_p99_ms - other.added_ttft_p99_ms
         found.append(Target(f"added TTFT p99 beyond sglang-router's, ms, {rate:g}/s", more, 0))
     for label in (UVICORN, DAPHNE):
-        for rate in sorted({low, high}):
-            run = at.get((label, rate))
-            delay = None if run is None else run.delay_p99_ms
+        for rate in rates:
+            delayed = at.get((label, rate))
+            delay = None if delayed is None else delayed.delay_p99_ms
             found.append(Target(f"event delay p99, ms, {label}, {rate:g}/s", delay, DELAY_LIMIT_MS))
     broken = sum(m.figures.failed for m in measured if m.label in {UVICORN, DAPHNE})
     return [*found, *growth(measured), Target("Headrace's streams that did not come whole", broken, 0)]
