@@ -25,8 +25,10 @@ def rows(measured: list[Measured]) -> list[dict[str, Any]]:
 
 
 def targets(measured: list[Measured]) -> list[Target]:
-    """Judged with the most tenants: CPU at the highest rate, times at every rate. The faster server is the one that uses
-    less CPU there."""
+    """Judged with the most tenants: CPU at the highest rate, times at every rate.
+
+    The faster server is the one that uses less CPU at the highest rate.
+    """
     rates = sorted({m.rate for m in measured})
     high = rates[-1]
     most = max((m.tenants or 0 for m in measured), default=0)
