@@ -3,6 +3,7 @@
 import resource
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -41,21 +42,24 @@ def line(number: int = 0) -> bytes:
     return msgspec.json.encode(word(number)) + b"\n"
 
 
-@pytest.fixture
-def tight_disk() -> Iterator[int]:
-    """A disk on which a file has room for so many bytes."""
+@contextmanager
+def tight_disk(size: int) -> Iterator[None]:
+    """A disk on which a file has room for `size` bytes, for this process: pytest's own output may be in a longer one."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1500, before[1]))
-    yield 1500
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_it_writes_a_whole_line_or_none(tmp_path: Path, tight_disk: int) -> None:
+def test_it_writes_a_whole_line_or_none(tmp_path: Path) -> None:
     file = SpoolFile(tmp_path / "1.jsonl")
-    file.append(line(1))
-    with pytest.raises(OSError, match="too large"):
-        file.append(b"x" * tight_disk + b"\n")
-    file.append(b"short\n")
+    with tight_disk(1500):
+        file.append(line(1))
+        with pytest.raises(OSError, match="too large"):
+            file.append(b"x" * 1500 + b"\n")
+        file.append(b"short\n")
     assert file.path.read_bytes() == file.lines()[0] + b"\nshort\n"
     assert len(file.lines()) == 2
     file.close()
