@@ -44,7 +44,7 @@ def line(number: int = 0) -> bytes:
 
 @contextmanager
 def tight_disk(size: int) -> Iterator[None]:
-    """A disk on which a file has room for `size` bytes, for this process: pytest's own output may be in a longer one."""
+    """A disk on which a file has room for `size` bytes. For all of this process: pytest's own log may be longer."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:

@@ -33,19 +33,18 @@ class Up:
         self.home = home
         self.port = port or free_port()
         arguments = ["up", "--home", str(home), "--port", str(self.port), "--engine", engine]
-        descriptor, name = tempfile.mkstemp(prefix="headrace-up-")
-        self._output = Path(name)
+        self._output, name = tempfile.mkstemp()
+        os.unlink(name)
         self.process = subprocess.Popen(
             [sys.executable, str(settings.ROOT / "manage.py"), *arguments],
-            stdout=descriptor,
-            stderr=descriptor,
+            stdout=self._output,
+            stderr=self._output,
             env=clean_environment(),
         )
-        os.close(descriptor)
 
     @property
     def output(self) -> str:
-        return self._output.read_text()
+        return os.pread(self._output, 2**20, 0).decode()
 
     @property
     def demo(self) -> dict[str, Any]:
