@@ -61,7 +61,8 @@ class Valkey(Part):
         once = Retry(NoBackoff(), 0)  # by default the client waits and asks again, for seconds
         with redis.Redis.from_url(self.url, socket_timeout=1, socket_connect_timeout=1, retry=once) as client:
             try:
-                return int(client.info("server")["process_id"]) == pid
+                info = client.info()  # answered while it still loads its data, and says so
+                return int(info["process_id"]) == pid and not int(info["loading"])
             except redis.RedisError:
                 return False
 
