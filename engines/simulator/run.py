@@ -97,14 +97,18 @@ class Run:
     # --- waiting
     async def pause(self, until: float | None) -> bytes | None:
         """Wait until that time (None: for ever) or an ending. Returns b"ping" early, as often as a comment is due."""
+        has_waited = False
         while not self.ending:
             now = self._loop.time()
             if until is not None and now >= until:
+                if not has_waited:  # late, or in no hurry to wait: the loop has to hear of a client that left
+                    await asyncio.sleep(0)
                 return None
             if self._ping_at is not None and now >= self._ping_at:
                 self._ping_at = now + self.script.ping_ms / 1000
                 return self.script.ping.encode() + b"\n\n"
             await self._sleep(min((t for t in (until, self._ping_at) if t is not None), default=None))
+            has_waited = True
         return None
 
     async def _sleep(self, until: float | None) -> None:

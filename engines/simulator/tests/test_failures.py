@@ -40,6 +40,7 @@ def test_it_drops_the_connection(upstream: ScriptedUpstream) -> None:
         for stream in (True, False):
             with Call(upstream, body(stream=stream, drop_after=2, drop=drop)) as call:
                 data = b"".join(call.segments()) if not stream or drop == "close" else b""
+                upstream.wait_until_idle()  # it is the upstream that leaves, not we
             assert not call.whole
             assert said(events(data)) in {"tok0 tok1 ", ""}
     assert upstream.stats()["dropped"] == 4
