@@ -68,12 +68,13 @@ class Answer:
             return body
         return body[:limit]
 
-    async def drained(self, patience: float) -> bool:
-        """Read on and forget it; whether the answer ended, or broke off, within `patience` seconds."""
+    async def drained(self, patience: float, most: int) -> bool:
+        """Read on and forget it; False if it went on for `patience` seconds. Beyond `most` bytes nobody can tell."""
+        size = 0
         try:
             async with asyncio.timeout(patience):
-                while await self.read():
-                    continue
+                while size <= most and (piece := await self.read()):
+                    size += len(piece)
         except TimeoutError:
             return False
         except Disconnected:

@@ -60,7 +60,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- the data plane ---------------------------------------------------------------------------------------------------
 LEASE_SECONDS = env.number("HEADRACE_LEASE_SECONDS", 15, least=0.5)
-BODY_LIMIT = env.integer("HEADRACE_BODY_LIMIT", 32 * 2**20, least=1024)
+BODY_LIMIT = env.integer("HEADRACE_BODY_LIMIT", 8 * 2**20, least=1024)
 BODY_SECONDS = env.number("HEADRACE_BODY_SECONDS", 30, least=0.1)
 DRAIN_SECONDS = env.number("HEADRACE_DRAIN_SECONDS", 60)
 HEADERS_AFTER_SECONDS = env.number("HEADRACE_HEADERS_AFTER_SECONDS", 15, least=0.1)

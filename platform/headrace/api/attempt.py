@@ -14,6 +14,8 @@ from headrace.api.gateway import Gateway
 _encode = msgspec.json.encode
 # How long an aborted engine may take to end its answer: SGLang takes about 0.3 s.
 _STOP_SECONDS = 0.5
+# What may still be in the buffers between us, of an answer nobody reads.
+_STOP_BYTES = 256 * 1024
 
 
 async def open_upstream(gateway: Gateway, exchange: Exchange) -> Answer:
@@ -56,7 +58,7 @@ async def see_out(gateway: Gateway, exchange: Exchange, answer: Answer | None) -
     aborting = gateway.background(abort(gateway, exchange))
     if answer is not None:
         try:
-            if exchange.chat.n == 1 and is_abortable(exchange) and not await answer.drained(_STOP_SECONDS):
+            if exchange.chat.n == 1 and is_abortable(exchange) and not await answer.drained(_STOP_SECONDS, _STOP_BYTES):
                 metrics.ABORTS.labels("ignored").inc()
         finally:
             await answer.close()

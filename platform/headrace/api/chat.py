@@ -40,7 +40,7 @@ class ChatConsumer(StreamingConsumer):
         gateway = self.gateway
         chat = parse(body, settings.MEDIA_HOSTS)
         exchange = self._exchange = await admit(gateway, self._principal, chat, self._labels())
-        exchange.task = asyncio.current_task()
+        exchange.task, exchange.is_watched = asyncio.current_task(), self.drop is not None
         self.request_id = exchange.id
         gateway.pulse.add(exchange)
         kind = StreamedAnswer if chat.stream else WholeAnswer

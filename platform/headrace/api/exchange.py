@@ -62,6 +62,7 @@ class Exchange:
         self.first_byte_at: float | None = None
         self.last_byte_at: float | None = None
         self.sending_since: float | None = None
+        self.is_watched = False  # whether the server itself ends connections whose client takes nothing
         self.finish_reason: str | None = None
         self.entered = False  # whether its replica counts it as running
         self.on_silence: Callable[[float], None] | None = None  # told the time each beat, while all deadlines hold

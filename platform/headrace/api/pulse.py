@@ -94,12 +94,13 @@ class Pulse:
 def overdue(exchange: Exchange, now: float) -> Exception | None:
     """Why `exchange` must end now; None while all its deadlines hold."""
     route = exchange.route
-    if exchange.sending_since is not None:
-        # While the client takes nothing, the upstream is not to blame for its silence.
-        stalled = now - exchange.sending_since > settings.CLIENT_STALL_SECONDS
-        return ClientLeft("stalled") if stalled else None
     if now - exchange.admitted_at > route.total_timeout:
         return TimedOut("total")
+    if exchange.sending_since is not None:
+        # While the client takes nothing, the upstream is not to blame for its silence. A server that watches its
+        # connections sees whether the client takes some of it, and ends one that does not.
+        is_stalled = not exchange.is_watched and now - exchange.sending_since > settings.CLIENT_STALL_SECONDS
+        return ClientLeft("stalled") if is_stalled else None
     if not exchange.chat.stream or exchange.attempt_at is None:
         return None
     if not exchange.has_first_byte:

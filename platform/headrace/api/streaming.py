@@ -41,6 +41,7 @@ class StreamingConsumer(AsyncConsumer):  # type: ignore[misc]
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         self.scope, self.receive, self.base_send = scope, receive, send
         self.headers = _headers(scope)
+        self.drop = scope.get("extensions", {}).get("headrace.drop")
         self.request_id = str(new_request_id(int(time.time() * 1000)))
         try:
             await self._serve()
@@ -87,8 +88,8 @@ class StreamingConsumer(AsyncConsumer):  # type: ignore[misc]
     async def _drop(self) -> None:
         """End the connection of an answer that is given up midway, where the server lets us: its client may be there,
         and only not read."""
-        if (drop := self.scope.get("extensions", {}).get("headrace.drop")) is not None:
-            drop()
+        if self.drop is not None:
+            self.drop()
             await asyncio.sleep(0)  # so that the server learns of it before we return
 
     async def before_body(self) -> None:

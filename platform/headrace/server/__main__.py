@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import resource
 import sys
 
 from headrace import env
@@ -14,6 +15,9 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=env.integer("HEADRACE_PORT", 8080))
     options = parser.parse_args()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "headrace.settings")
+    # A stream takes two descriptors, and shells start us with 1024.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     if options.server == "uvicorn":
         from headrace.server.uvicorn import serve  # noqa: PLC0415  (Daphne installs its reactor when imported)
     else:

@@ -8,6 +8,7 @@ from twisted.protocols import basic
 from twisted.web import http
 
 from headrace.api.errors import ApiError
+from headrace.server import send_buffer
 from headrace.server.refusal import KEEP_ALIVE_SECONDS, LINGER_SECONDS, refusal
 
 # Twisted's types are half there: it is taken as untyped.
@@ -33,6 +34,7 @@ class BoundedChannel(_HTTPChannel):  # type: ignore[misc]
     # --- requests -----------------------------------------------------------------------------------------------------
     def connectionMade(self) -> None:
         super().connectionMade()
+        send_buffer.bound(self.transport.getHandle())
         self.factory.channels.add(self)
 
     def dataReceived(self, data: bytes) -> None:
@@ -82,11 +84,18 @@ class BoundedChannel(_HTTPChannel):  # type: ignore[misc]
             return
         self.is_refused = True
         self._handlingRequest = True
+        self.setRawMode()
         self.setTimeout(None)
         self.transport.write(refusal(error))
         # Closed at once, with bytes unread, the kernel would reset the connection and take the answer with it.
         self.transport.loseWriteConnection()
         self._abortingCall = self.callLater(LINGER_SECONDS, self.forceAbortClient)
+
+    def lineLengthExceeded(self, line: bytes) -> None:
+        self.refuse(ApiError("invalid_request", "The request's headers are too large."))
+
+    def _respondToBadRequestAndDisconnect(self) -> None:
+        self.refuse(ApiError("invalid_request", "This is not an HTTP request, or its headers are too large."))
 
     def _send100Continue(self) -> None:
         if not self.is_refused:

@@ -6,6 +6,7 @@ from django.conf import settings
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from headrace.api.errors import ApiError
+from headrace.server import send_buffer
 from headrace.server.refusal import refusal
 from headrace.server.uvicorn_transport import Transport
 
@@ -31,6 +32,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(Transport(transport, self.loop))  # type: ignore[arg-type]
+        send_buffer.bound(transport.get_extra_info("socket"))
         self._head = self._wire = self._unsent = 0
         self._is_reading_head = True
         self._is_deaf = False

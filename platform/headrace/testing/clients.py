@@ -40,7 +40,7 @@ class Caller:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
         connection.setblocking(False)
         await asyncio.get_running_loop().sock_connect(connection, (parts.hostname, parts.port))
-        reader, writer = await asyncio.open_connection(sock=connection, limit=window or 2**16)
+        reader, writer = await asyncio.open_connection(sock=connection)
         return cls(reader, writer)
 
     async def send(self, data: bytes) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import redis
+from django.conf import settings
 
 from billing.settlement import reap_expired
 from headrace.testing.upstream import ScriptedUpstream
@@ -94,19 +95,15 @@ def descriptors(web: WebProcess) -> int:
     return len(os.listdir(f"/proc/{web.pid}/fd"))
 
 
-def sockets(web: WebProcess, *, besides: str) -> list[tuple[int, int]]:
-    """Its TCP sockets, as (local port, remote port), without those to the server at the URL `besides`."""
+def sockets(web: WebProcess) -> int:
+    """How many TCP sockets it has open, without its pool of connections to Redis, which only grows."""
     mine = set()
     for file in Path(f"/proc/{web.pid}/fd").iterdir():
         with suppress(FileNotFoundError):  # closed meanwhile
             mine.add(os.readlink(file).removeprefix("socket:[").removesuffix("]"))
     rows = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
-    ports = [(_port(row[1]), _port(row[2])) for row in rows if row[9] in mine]
-    return [(local, remote) for local, remote in ports if remote != urlsplit(besides).port]
-
-
-def _port(address: str) -> int:
-    return int(address.rpartition(":")[2], 16)
+    remote_ports = [int(row[2].rpartition(":")[2], 16) for row in rows if row[9] in mine]
+    return len([port for port in remote_ports if port != urlsplit(settings.REDIS_URL).port])
 
 
 def memory(web: WebProcess) -> int:

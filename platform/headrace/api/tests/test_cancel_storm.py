@@ -14,7 +14,6 @@ from django.core.management import call_command
 
 from headrace.testing.clients import Caller
 from headrace.testing.invariants import descriptors, events, eventually, idle, memory, settled, sockets
-from headrace.testing.services import Services
 from headrace.testing.upstream import ScriptedUpstream, prompt
 from headrace.testing.web import WebProcess
 from headrace.testing.world import World
@@ -59,7 +58,6 @@ async def test_it_leaves_nothing_of_a_thousand_aborts(
     metered: World,
     upstream: ScriptedUpstream,
     valkey: "redis.Redis",
-    services: Services,
 ) -> None:
     webs, world = list(quick_webs.values()), metered
     seed = random.randrange(2**32)
@@ -89,7 +87,7 @@ async def test_it_leaves_nothing_of_a_thousand_aborts(
     assert json.loads(listed.getvalue()) == []
     # Idle connections to the upstream are given up after 4 s, those to Redis are kept.
     # What is left: its listener, its connection to the database, perhaps one of a reader of its metrics.
-    eventually(lambda: all(len(sockets(web, besides=services.redis_url)) <= 3 for web in webs))
+    eventually(lambda: all(sockets(web) <= 3 for web in webs))
     for web, (files, resident) in zip(webs, before, strict=True):
         assert descriptors(web) < files + 64, web.log  # at most the whole pool of connections to Redis
         assert memory(web) < resident + 32 * 2**20, web.log
