@@ -43,24 +43,24 @@ class Snapshot:
         """Load, then follow for ever; reconnect as often as needed."""
         failures = 0
         while True:
+            before = self._seen
             try:
                 await self._connected()
             except (psycopg.Error, OSError) as error:
-                if failures == 0:  # once an outage, not once a try
+                failures = 1 if self._seen > before else failures + 1
+                if failures == 1:  # once an outage, not once a try
                     log.warning("the database does not answer, serving from memory: %s", str(error).partition("\n")[0])
-                failures += 1
             except Exception:  # a row this version cannot read must not end the following of all later ones
                 log.exception("the configuration could not be read, serving the last one")
                 failures += 1
-            if self.age < 5:
-                failures = 0
             await asyncio.sleep(min(2.0, POLL_SECONDS * max(1, failures)))
 
     async def _connected(self) -> None:
         connection = await psycopg.AsyncConnection.connect(self._url, autocommit=True, connect_timeout=3)
         async with connection:
-            await connection.execute("SET ROLE headrace_system")
-            await self._load(connection)
+            async with asyncio.timeout(30):
+                await connection.execute("SET ROLE headrace_system")
+                await self._load(connection)
             log.info("configuration loaded: %d keys, %d models", len(self.keys), len(self.catalog.routes))
             while True:
                 await asyncio.sleep(POLL_SECONDS)
