@@ -74,7 +74,7 @@ def count(chunk: Chunk, choices: list[Choice], meter: UsageMeter) -> None:
 
 
 def passable(choices: bytes) -> bytes:
-    """Choices, streamed or whole, as clients can take them: on one line, `arguments` a string where engines say null."""
+    """Choices, streamed or whole, as clients take them: on one line, `arguments` a string where engines say null."""
     if b'"arguments":null' in choices or b'"arguments": null' in choices:
         decoded = msgspec.json.decode(choices)
         for choice in decoded:

@@ -1,0 +1,198 @@
+"""The client against servers that behave oddly: what it raises, what it reads, what it asks twice."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from engines.client import Client, error_event
+from engines.errors import BadAnswer, Busy, Disconnected, Failed, Rejected, Stale, Unreachable, UpstreamError
+from engines.protocols import PROTOCOLS, Upstream
+
+Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+OK = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
+
+
+@asynccontextmanager
+async def server(talk: Talk) -> AsyncIterator[Upstream]:
+    """A server on a port of its own that hands each connection to `talk`."""
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await talk(reader, writer)
+        finally:
+            writer.close()
+
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        tasks.add(asyncio.create_task(one(reader, writer)))
+
+    listening = await asyncio.start_server(accept, "127.0.0.1", 0)
+    port = listening.sockets[0].getsockname()[1]
+    try:
+        yield Upstream(PROTOCOLS["sglang"], f"http://127.0.0.1:{port}", "m")
+    finally:
+        listening.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[Client]:
+    client = Client()
+    yield client
+    await client.close()
+
+
+async def request(reader: asyncio.StreamReader) -> bytes:
+    """One whole request; raises IncompleteReadError at the end of the connection."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    [length] = [line.split(b":")[1] for line in head.lower().split(b"\r\n") if line.startswith(b"content-length")]
+    return head + await reader.readexactly(int(length))
+
+
+def says(*pieces: bytes) -> Talk:
+    """Read a request, write these pieces, close."""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request(reader)
+        for piece in pieces:
+            writer.write(piece)
+            await asyncio.sleep(0.02)  # a read of its own for each
+
+    return talk
+
+
+async def read(client: Client, talk: Talk) -> bytes:
+    async with server(talk) as upstream:
+        answer = await client.chat(upstream, b"{}", connect_timeout=5)
+        async with answer:
+            return await answer.whole(2**20)
+
+
+async def test_it_reads_a_body_however_it_is_framed(client: Client) -> None:
+    chunked = OK + b"transfer-encoding: chunked\r\n\r\n"
+    assert await read(client, says(chunked, b"3\r\nabc\r\n", b"2\r\nde\r\n0\r\n\r\n")) == b"abcde"
+    assert await read(client, says(OK + b"content-length: 5\r\n\r\n", b"ab", b"cde")) == b"abcde"
+    assert await read(client, says(OK + b"\r\n", b"until the end")) == b"until the end"
+    assert await read(client, says(OK + b"content-length: 0\r\n\r\n")) == b""
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [OK + b"transfer-encoding: chunked\r\n\r\n3\r\nabc\r\n"],
+        [OK + b"transfer-encoding: chunked\r\n\r\n9\r\nabc"],
+        [OK + b"content-length: 9\r\n\r\nabc"],
+    ],
+)
+async def test_it_tells_a_body_that_breaks_off_from_one_that_ends(client: Client, pieces: list[bytes]) -> None:
+    with pytest.raises(Disconnected):
+        await read(client, says(*pieces))
+
+
+@pytest.mark.parametrize("said", [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 abc\r\n\r\n", b"HTTP/1.1 200 OK\r\nx"])
+async def test_it_takes_no_answer_for_an_unreachable_server(client: Client, said: bytes) -> None:
+    with pytest.raises(Unreachable) as raised:
+        await read(client, says(said))
+    assert not isinstance(raised.value, Stale)
+
+
+async def test_it_knows_a_stale_connection_from_a_fresh_one(client: Client) -> None:
+    async def once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request(reader)
+        writer.write(OK + b"content-length: 2\r\n\r\nok")
+        await request(reader)  # the second one on this connection gets no answer
+
+    async with server(once) as upstream:
+        for _ in range(2):
+            answer = await client.chat(upstream, b"{}", connect_timeout=5)
+            assert await answer.whole(10) == b"ok"
+            await answer.close()
+            with pytest.raises(Stale):
+                await client.chat(upstream, b"{}", connect_timeout=5)
+
+
+async def test_it_bounds_a_body(client: Client) -> None:
+    async with server(says(OK + b"\r\n", b"x" * 1000)) as upstream:
+        answer = await client.chat(upstream, b"{}", connect_timeout=5)
+        with pytest.raises(BadAnswer):
+            await answer.whole(999)
+        await answer.close()
+
+
+async def test_it_reads_no_more_of_an_error_than_its_head(client: Client) -> None:
+    """An error that never ends, and says at its beginning what it is."""
+
+    async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request(reader)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n This model's maximum context length is 5.")
+        while not writer.is_closing():
+            writer.write(b"x" * 65536)
+            await writer.drain()
+
+    async with server(endless) as upstream:
+        with pytest.raises(Rejected) as raised:
+            await client.chat(upstream, b"{}", connect_timeout=5)
+    assert raised.value.kind == "context_length"
+
+
+async def test_it_takes_what_came_of_an_error_that_breaks_off(client: Client) -> None:
+    with pytest.raises(Rejected) as raised:
+        await read(client, says(b"HTTP/1.1 400 x\r\ncontent-length: 999\r\n\r\nexceed_context_size"))
+    assert raised.value.kind == "context_length"
+
+
+@pytest.mark.parametrize(
+    ("head", "kind"),
+    [
+        (b"429 x\r\nretry-after: 7", Busy),
+        (b"503 x\r\nretry-after: Fri, 31 Dec 1999 23:59:59 GMT", Busy),
+        (b"503 x\r\nretry-after: -5", Busy),
+        (b"500 x", Failed),
+        (b"301 x\r\nlocation: http://10.0.0.7/", Failed),
+        (b"201 x", Failed),
+        (b"404 x", Failed),
+        (b"422 x", Rejected),
+    ],
+)
+async def test_it_sorts_refusals(client: Client, head: bytes, kind: type[UpstreamError]) -> None:
+    with pytest.raises(kind) as raised:
+        await read(client, says(b"HTTP/1.1 " + head + b"\r\ncontent-length: 2\r\n\r\n{}"))
+    if isinstance(raised.value, Busy):
+        assert raised.value.retry_after in {7.0, None, 0.0}
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b'{"error":{"code":503}}', Busy),
+        (b'{"error":{"code":"429"}}', Busy),
+        (b'{"object":"error","code":503}', Busy),
+        (b'{"error":{"code":400,"message":"bad"}}', Rejected),
+        (b'{"error":{"code":500}}', Failed),
+        (b'{"error":"text"}', Failed),
+        (b'{"error":["list"]}', Failed),
+        (b"[]", Failed),
+        (b"{", BadAnswer),
+    ],
+)
+def test_it_sorts_error_events(data: bytes, kind: type[UpstreamError]) -> None:
+    assert type(error_event(data)) is kind
+
+
+async def test_it_counts_only_where_the_engine_can(client: Client) -> None:
+    ok = b'HTTP/1.1 200 OK\r\ncontent-length: 18\r\n\r\n{"tokens":[1,2,3]}'
+    async with server(says(ok)) as upstream:
+        assert await client.count(upstream, "text") == 3
+    for said in (
+        b"",
+        b"HTTP/1.1 404 x\r\ncontent-length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}",
+    ):
+        async with server(says(said)) as upstream:
+            assert await client.count(upstream, "text") is None
+            assert await client.count_prompt(upstream, {"messages": []}) is None
+            assert await client.abort(upstream, "0f" * 16) is (b"200" in said)
