@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
+import hiredis
 import redis.asyncio
 from django.conf import settings
 from redis.asyncio.retry import Retry
@@ -28,6 +29,13 @@ _LAST_WORDS_SECONDS = 10.0
 _STEP = 0.02
 
 
+class _Connection(redis.asyncio.Connection):
+    """Packs commands by hiredis, in half the time of the client's own Python. (TLS and sockets keep theirs.)"""
+
+    def pack_command(self, *args: Any) -> list[bytes]:
+        return [hiredis.pack_command((*str(args[0]).split(), *args[1:]))]  # "CLIENT SETNAME" is two words
+
+
 def connect_redis(url: str, timeout: float) -> "redis.asyncio.Redis":
     """A client whose every call ends within about three `timeout`s: waiting for a connection, one try, one more.
 
@@ -41,6 +49,7 @@ def connect_redis(url: str, timeout: float) -> "redis.asyncio.Redis":
         socket_connect_timeout=timeout,
         retry=Retry(NoBackoff(), 1),
         protocol=2,
+        connection_class=_Connection,
         lib_name=None,
         lib_version=None,
     )
