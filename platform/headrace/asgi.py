@@ -30,6 +30,15 @@ PATHS: dict[str, type[StreamingConsumer]] = {
 }
 
 
+def _consumer(path: str) -> type[StreamingConsumer] | None:
+    """What serves `path`; None for a screen. HEADRACE_SERVE leaves out the screens or the API."""
+    if path == "/v1" or path.startswith("/v1/"):
+        if settings.SERVE == "screens":
+            return UnknownConsumer
+        return PATHS.get(path) or (ModelsConsumer if path.startswith("/v1/models/") else UnknownConsumer)
+    return PATHS.get(path) or (UnknownConsumer if settings.SERVE == "data" else None)
+
+
 class DataPlane:
     """Everything that is not a screen. Its gateway starts with the server (lifespan), or at the first request."""
 
@@ -44,17 +53,11 @@ class DataPlane:
         return self._gateway
 
     async def http(self, scope: Any, receive: Any, send: Any) -> None:
-        path = scope["path"]
-        consumer = PATHS.get(path)
-        is_api = path.startswith("/v1/") or path == "/v1"
-        if consumer is None and is_api:
-            consumer = ModelsConsumer if path.startswith("/v1/models/") else UnknownConsumer
+        consumer = _consumer(scope["path"])
         if consumer is None:
             await _screens(scope, receive, send)
-            return
-        if is_api and settings.SERVE == "screens":
-            consumer = UnknownConsumer
-        await consumer(self.gateway())(scope, receive, send)
+        else:
+            await consumer(self.gateway())(scope, receive, send)
 
     async def lifespan(self, scope: Any, receive: Any, send: Any) -> None:
         while True:

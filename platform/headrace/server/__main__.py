@@ -10,7 +10,7 @@ from headrace import env
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m headrace.server", description="Serve Headrace over HTTP.")
-    parser.add_argument("--server", choices=("daphne", "uvicorn"), default=env.text("HEADRACE_SERVER", "daphne"))
+    parser.add_argument("--server", choices=("uvicorn", "daphne"), default=env.text("HEADRACE_SERVER", "uvicorn"))
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=env.integer("HEADRACE_PORT", 8080))
     options = parser.parse_args()

