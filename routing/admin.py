@@ -15,6 +15,8 @@ from unfold.decorators import display
 from routing.models import TIMEOUT_FIELDS, CacheScope, Model, Route, Target
 from tenants.admin_cells import number
 
+LAST = 2**31 - 1  # the column's largest: a new target sorts after those that have a place
+
 
 @admin.register(Model)
 class ModelPage(ModelAdmin):
@@ -61,6 +63,14 @@ class TargetForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Target
         fields = ("position", "pool", "provider", "upstream_model")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["position"].required = False  # the page fills it only once a row is dragged
+
+    def clean_position(self) -> int:
+        position: int | None = self.cleaned_data["position"]
+        return LAST if position is None else position
 
     def _get_validation_exclusions(self) -> set[str]:
         # Positions are numbered anew when all targets are saved: two that change places do not clash.

@@ -18,7 +18,7 @@ from billing.tests.stream import append, connect, usage_event
 from engines import secrets
 from engines.models import Pool, Provider
 from headrace.apply.tests.documents import EVERYTHING, apply
-from routing.models import Model, Route, Target
+from routing.models import TIMEOUT_FIELDS, Model, Route, Target
 from tenants import keys
 from tenants.models import ApiKey, AuditEntry, Project, Tenant
 
@@ -158,6 +158,12 @@ def test_it_takes_a_providers_secret_and_never_shows_it(alice: Client) -> None:
     assert "secret" not in str(AuditEntry.objects.filter(action="changed").values_list("before", "after"))
 
 
+def route_form(model: str) -> dict[str, object]:
+    route = Route.objects.get(model=model)
+    form = {name: getattr(route, name) for name in ("cache_scope", "unknown_fields")}
+    return form | dict.fromkeys(TIMEOUT_FIELDS, "5")
+
+
 def test_it_gives_a_new_model_its_route_and_orders_targets(alice: Client) -> None:
     alice.post(
         reverse("admin:routing_model_add"),
@@ -165,10 +171,7 @@ def test_it_gives_a_new_model_its_route_and_orders_targets(alice: Client) -> Non
     )
     assert Route.objects.get(model="new/one").targets.count() == 0
     first, second = Target.objects.filter(route="demo")
-    route = Route.objects.get(model="demo")
-    form = {name: getattr(route, name) for name in ("cache_scope", "unknown_fields")}
-    form |= {name: "5" for name in ("connect_timeout", "first_byte_timeout", "between_events_timeout", "total_timeout")}
-    form |= management("targets", 2)
+    form = route_form("demo") | management("targets", 2)
     for index, (target, position) in enumerate([(first, 1), (second, 0)]):
         row = {"id": target.pk, "route": "demo", "pool": target.pool_id or "", "provider": target.provider_id or ""}
         row |= {"upstream_model": target.upstream_model, "position": position}
@@ -176,6 +179,28 @@ def test_it_gives_a_new_model_its_route_and_orders_targets(alice: Client) -> Non
     answer = alice.post(reverse("admin:routing_route_change", args=["demo"]), form)
     assert answer.status_code == 302, html.unescape(answer.content.decode())
     assert [target.slug for target in Target.objects.filter(route="demo")] == ["hosted", "local"]
+
+
+@pytest.mark.parametrize(("model", "count"), [("org/other-1.5", 0), ("demo", 2)])
+def test_it_adds_targets_after_the_others_where_none_was_dragged(alice: Client, model: str, count: int) -> None:
+    """The page leaves the hidden position of an added row empty."""
+    existing = list(Target.objects.filter(route=model))
+    assert len(existing) == count
+    form = route_form(model) | management("targets", count) | {"targets-TOTAL_FORMS": count + 2}
+    for index in range(count + 2):
+        old = existing[index] if index < count else None
+        row: dict[str, object] = {"id": "", "route": model, "pool": "", "provider": "hosted", "upstream_model": index}
+        row["position"] = ""
+        if old:
+            row |= {"id": old.pk, "pool": old.pool_id or "", "provider": old.provider_id or ""}
+            row |= {"position": old.position, "upstream_model": old.upstream_model}
+        form |= {f"targets-{index}-{name}": value for name, value in row.items()}
+    answer = alice.post(reverse("admin:routing_route_change", args=[model]), form)
+    assert answer.status_code == 302, html.unescape(answer.content.decode())
+    targets = list(Target.objects.filter(route=model))
+    assert [target.position for target in targets] == list(range(count + 2))
+    assert [target.pk for target in targets[:count]] == [target.pk for target in existing]
+    assert [target.upstream_model for target in targets[count:]] == [str(count), str(count + 1)]
 
 
 def test_it_refuses_an_address_that_another_replica_has(alice: Client) -> None:
