@@ -14,6 +14,7 @@ from headrace.api.raw import is_empty
 
 # After [DONE] there are only the last bytes of HTTP; read, they let the connection serve the next request.
 _LAST_BYTES_SECONDS = 0.05
+_LAST_BYTES = 64 * 1024
 
 
 class _Parts:
@@ -67,7 +68,7 @@ async def assemble(answer: Answer, exchange: Exchange) -> list[dict[str, Any]]:
         while not is_over and (piece := await answer.read()):
             is_over = any(_take(data, exchange, parts) for data in framer.feed(piece))
         if is_over:
-            await answer.drained(_LAST_BYTES_SECONDS)
+            await answer.drained(_LAST_BYTES_SECONDS, _LAST_BYTES)
         else:
             for data in framer.end():
                 _take(data, exchange, parts)

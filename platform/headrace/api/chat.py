@@ -74,6 +74,8 @@ def judge(exchange: Exchange, error: BaseException) -> tuple[str, ApiError | Non
     """The status a failed exchange settles with, and what its client is told (None: nobody is there)."""
     if isinstance(error, asyncio.CancelledError):
         error = exchange.interruption or error
+    if isinstance(error, UpstreamError):
+        exchange.event.labels["error"] = cause(error)
     match error:
         case ClientLeft() | asyncio.CancelledError():
             return "cancelled", None
@@ -86,3 +88,9 @@ def judge(exchange: Exchange, error: BaseException) -> tuple[str, ApiError | Non
         case _:
             log.error("request %s failed", exchange.id, exc_info=error)
             return "error", ApiError("internal_error", "Headrace failed on this request.")
+
+
+def cause(error: UpstreamError) -> str:
+    """Why an upstream failed, for the record's label `error`: what an operator looks for. Only words of our own."""
+    status = f" (status {error.status})" if error.status is not None else ""
+    return f"{type(error).__name__}: {error}{status}"

@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import redis
 
+from headrace.testing.upstream import prompt
 from headrace.testing.web import WebProcess
 from headrace.testing.world import World, at_rest
 
@@ -42,3 +43,12 @@ def test_it_answers_whole(web: WebProcess, world: World, valkey: "redis.Redis") 
     assert completion["choices"][0]["message"]["content"] == "tok0 tok1 tok2 tok3 tok4 "
     assert completion["usage"]["completion_tokens"] == 5
     at_rest(valkey)
+
+
+def test_it_records_why_an_upstream_failed(web: WebProcess, world: World, valkey: "redis.Redis") -> None:
+    world.wait_known(web)
+    body = world.body(prompt(status=500), stream=True)
+    answer = httpx.post(f"{web.url}/v1/chat/completions", headers=world.headers(), json=body, trust_env=False)
+    assert answer.status_code == 502
+    at_rest(valkey)
+    assert web.records()[-1]["labels"]["error"] == "Failed: the upstream failed (status 500)"
