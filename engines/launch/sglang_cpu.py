@@ -53,7 +53,7 @@ def model_folder(environment: Path) -> Path:
 def check(environment: Path) -> None:
     """Raise CannotRun unless `environment` is complete: the converted model is the last thing `make sglang` writes."""
     if not model_folder(environment).is_dir():
-        raise CannotRun(f"SGLang is not set up in {environment}: run `make sglang` (about 1.7 GB)")
+        raise CannotRun(f"SGLang is not set up in {environment}: run `make sglang` (about 2 GB)")
 
 
 def command(environment: Path) -> list[str]:
