@@ -14,6 +14,7 @@ class Part(ABC):
     name: ClassVar[str]
     # Asks for an orderly end; the kernel sends the same to a part whose supervisor was killed.
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
+    is_waited_for: ClassVar[bool] = True  # False: it has no sign of readiness, and has done its part once started
     ready_within: ClassVar[float] = 30  # seconds from its start to its readiness
     stop_within: float = 10  # seconds from the stop signal until it is killed
 

@@ -93,7 +93,8 @@ class Supervisor:
         took = time.monotonic() - process.started_at
         if process.is_ready():
             watched.is_ready = watched.was_ready = True
-            self._say(f"{watched.name:<9} ready after {took:.1f} s")
+            how = f"ready after {took:.1f} s" if process.part.is_waited_for else "started"
+            self._say(f"{watched.name:<9} {how}")
         elif took > process.part.ready_within:
             how = f"was not ready after {process.part.ready_within:g} s"
             if not watched.was_ready:

@@ -15,6 +15,7 @@ _CELERY = [sys.executable, "-m", "celery", "-A", "headrace"]
 
 class Worker(Part):
     name = "worker"
+    is_waited_for = False
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
@@ -32,6 +33,7 @@ class Worker(Part):
 
 class Beat(Part):
     name = "beat"
+    is_waited_for = False
 
     def __init__(self, directory: Path, environment: Mapping[str, str]) -> None:
         self.home = directory

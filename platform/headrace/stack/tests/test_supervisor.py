@@ -69,6 +69,14 @@ def test_it_waits_until_a_part_is_ready(supervisor: Supervisor, said: list[str],
     assert said[0].startswith("first     ready after ")
 
 
+def test_it_claims_no_readiness_that_nothing_tells(supervisor: Supervisor, said: list[str], tmp_path: Path) -> None:
+    part = Script("first", STAYS, tmp_path / "pid")
+    part.is_waited_for = False  # type: ignore[misc]
+    supervisor.start(part)
+    supervisor.wait_ready({"first"}, keep_on)
+    assert said == ["first     started"]
+
+
 def test_it_gives_up_on_a_part_that_will_not_stay(
     supervisor: Supervisor, said: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,11 +63,12 @@ def test_it_lets_the_administrator_in(up: Up) -> None:
 def test_it_restarts_a_part_that_was_killed(up: Up, part: str) -> None:
     pid = up.pid(part)
     assert pid
-    starts = up.output.count(f"{part:<9} ready after")
+    sign = f"{part:<9} {'started' if part in {'worker', 'beat'} else 'ready after'}"
+    starts = up.output.count(sign)
     os.kill(pid, signal.SIGKILL)
     assert up.replacement(part, pid)
     assert f"{part:<9} was ended by SIGKILL; starting it again" in up.output
-    wait_until(lambda: up.output.count(f"{part:<9} ready after") > starts, 30)
+    wait_until(lambda: up.output.count(sign) > starts, 30)
     wait_until(lambda: "[DONE]" in answer(up), 30)
 
 
