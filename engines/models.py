@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from engines.names import NAME_PATTERN, URL_PATTERN, check_name, check_url
+from engines.names import NAME_PATTERN, URL_PATTERN, check_name, check_root, check_url
 
 
 class Engine(models.TextChoices):
@@ -65,7 +65,12 @@ class Replica(models.Model):
 
     pool = models.ForeignKey(Pool, models.CASCADE, related_name="replicas")
     name = models.CharField(max_length=63, validators=[check_name])
-    url = models.CharField("URL", max_length=500, validators=[check_url])
+    url = models.CharField(
+        "URL",
+        max_length=500,
+        validators=[check_url, check_root],
+        help_text="The server's root, without /v1: http://127.0.0.1:30000.",
+    )
     enabled = models.BooleanField(default=True, help_text="Off: it finishes what it runs and gets nothing new.")
 
     class Meta:

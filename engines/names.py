@@ -15,3 +15,4 @@ check_url = RegexValidator(
     URL_PATTERN.replace("$", r"\Z"),
     "An address is http:// or https://, a host and an optional port and path, without user, query or fragment.",
 )
+check_root = RegexValidator(r"/v1/*\Z", "A replica's address is the server's root, without /v1.", inverse_match=True)

@@ -162,13 +162,17 @@ class Migration(migrations.Migration):
                 (
                     "url",
                     models.CharField(
+                        help_text="The server's root, without /v1: http://127.0.0.1:30000.",
                         max_length=500,
                         verbose_name="URL",
                         validators=[
                             django.core.validators.RegexValidator(
                                 "^https?://[A-Za-z0-9._\\[\\]:-]+(/[A-Za-z0-9._~/-]*)?\\Z",
                                 "An address is http:// or https://, a host and an optional port and path, without user, query or fragment.",
-                            )
+                            ),
+                            django.core.validators.RegexValidator(
+                                "/v1/*\\Z", "A replica's address is the server's root, without /v1.", inverse_match=True
+                            ),
                         ],
                     ),
                 ),

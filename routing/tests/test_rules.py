@@ -32,11 +32,18 @@ def test_it_refuses_an_address_that_is_not_plain_http(url: str) -> None:
     refused_twice(Provider(name="h", base_url=url))
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:30000", "https://gpu-1.internal/sglang", "http://[::1]:8000/v1"])
+@pytest.mark.parametrize("url", ["http://127.0.0.1:30000", "https://gpu-1.internal/sglang", "http://[::1]:8000"])
 def test_it_takes_an_engines_address(url: str) -> None:
     replica = Replica(pool=Pool.objects.create(name="p", model="m"), name="r", url=url)
     replica.full_clean()
     replica.save()
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:30000/v1", "https://gpu-1.internal/sglang/v1/"])
+def test_it_takes_a_version_in_a_providers_address_and_refuses_it_in_an_engines(url: str) -> None:
+    Provider(name="h", base_url=url).full_clean()
+    with pytest.raises(ValidationError, match="the server's root, without /v1"):
+        Replica(pool=Pool.objects.create(name="p", model="m"), name="r", url=url).full_clean()
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,7 @@ ERRORS = [
         (f"pools: {{p: {{model: m, replicas: ['{url}']}}}}", 1, "An address is http:// or https://")
         for url in ("ftp://x", "file:///etc/passwd", "http://user:pw@host", "http://host?q=1", "http://host#f", "host")
     ],
+    ("pools: {p: {model: m, replicas: ['http://gpu-1:30000/v1']}}", 1, "the server's root, without /v1"),
     ("pools: {p: {}}", 1, "pool p wants a model"),
     ("providers: {p: {}}", 1, "provider p wants a base_url"),
     ("models: {m: {}}", 1, "model m wants a context_window"),
