@@ -1,5 +1,6 @@
 """The operators' pages on pools, their replicas, and providers. Secrets are written here and never shown again."""
 
+from decimal import Decimal
 from typing import Any
 
 from django import forms
@@ -44,6 +45,12 @@ def _clear() -> forms.BooleanField:
     return forms.BooleanField(label="Remove it", required=False, widget=UnfoldBooleanSwitchWidget)
 
 
+def _short(value: Decimal) -> str:
+    """Without the zeros that only fill the column's scale."""
+    text = f"{value:,f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
 class PoolForm(SecretForm):
     sealed = ("api_key", "admin_key")
     new_api_key, clear_api_key = _new("API key of the engines"), _clear()
@@ -73,7 +80,7 @@ class ReplicaInline(TabularInline):
 class PoolAdmin(ModelAdmin):
     form = PoolForm
     inlines = (ReplicaInline,)
-    list_display = ("name", "engine_label", "model", "replicas_on", "gpu_hour_cost", "gpus_per_replica", "created_at")
+    list_display = ("name", "engine_label", "model", "replicas_enabled", "hour_cost", "gpus", "created_at")
     list_filter = ("engine",)
     search_fields = ("name", "model", "replicas__url")
     fieldsets = (
@@ -94,10 +101,18 @@ class PoolAdmin(ModelAdmin):
     def engine_label(self, pool: Pool) -> str:
         return pool.get_engine_display()
 
-    @display(description="Replicas on", ordering="n_on", label={"none": "danger", "some": "warning", "all": "success"})
-    def replicas_on(self, pool: Any) -> tuple[str, str]:
-        state = "none" if not pool.n_on else "all" if pool.n_on == pool.n_all else "some"
-        return state, f"{pool.n_on} of {pool.n_all}"
+    @display(description="Replicas enabled", ordering="n_on")
+    def replicas_enabled(self, pool: Any) -> str:
+        return f"{pool.n_on} of {pool.n_all}"  # without a colour: enabled says nothing of health
+
+    @display(description="Cost of a GPU hour", ordering="gpu_hour_cost")
+    def hour_cost(self, pool: Pool) -> str:
+        cost = pool.gpu_hour_cost
+        return f"{cost:,.2f}" if cost == round(cost, 2) else _short(cost)
+
+    @display(description="GPUs per replica", ordering="gpus_per_replica")
+    def gpus(self, pool: Pool) -> str:
+        return _short(pool.gpus_per_replica)
 
 
 @admin.register(Provider)

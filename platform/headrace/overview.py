@@ -42,6 +42,10 @@ def today() -> Overview:
     )
 
 
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def _use(totals: dict[str, int]) -> list[Card]:
     requests, prompt, cached = totals["requests"], totals["input_tokens"], totals["cached_input_tokens"]
     ended = f"{totals['errors']:,} failed, {totals['cancelled']:,} cancelled, in 24 hours"
@@ -59,7 +63,7 @@ def _cost(hours: Any, totals: dict[str, int]) -> Card:
     sums = hours.order_by().values_list("currency").annotate(cost=Sum("cost")).order_by("currency")
     amounts = [f"{cost:,.2f} {currency}" for currency, cost in sums if cost]
     unpriced = totals["unpriced"]
-    detail = f"{unpriced:,} requests unpriced" if unpriced else "in 24 hours"
+    detail = f"{_counted(unpriced, 'request')} unpriced" if unpriced else "in 24 hours"
     link = reverse("admin:billing_usagehour_changelist")
     return Card("Cost", ", ".join(amounts) or ("unpriced" if unpriced else "0"), detail, link)
 
@@ -67,9 +71,9 @@ def _cost(hours: Any, totals: dict[str, int]) -> Card:
 def _fleet() -> Card:
     enabled = list(Replica.objects.values_list("enabled", flat=True))
     models, tenants = Model.objects.filter(enabled=True).count(), Tenant.objects.count()
-    detail = f"{models:,} models, {tenants:,} tenants"
+    detail = f"{_counted(models, 'model')}, {_counted(tenants, 'tenant')}"
     link = reverse("admin:engines_pool_changelist")
-    return Card("Replicas on", f"{sum(enabled):,} of {len(enabled):,}", detail, link, is_bad=not any(enabled))
+    return Card("Replicas enabled", f"{sum(enabled):,} of {len(enabled):,}", detail, link, is_bad=not any(enabled))
 
 
 def _letters() -> Card:

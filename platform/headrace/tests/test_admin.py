@@ -66,7 +66,7 @@ def test_it_opens_every_list_and_every_page(alice: Client) -> None:
 def test_it_opens_with_nothing_in_it(alice: Client) -> None:
     for model in (Target, Route, Model, ApiKey, DeadLetter):
         model._default_manager.all().delete()
-    assert "Replicas on" in alice.get("/admin/").content.decode()
+    assert "Replicas enabled" in alice.get("/admin/").content.decode()
     assert alice.get(reverse("admin:tenants_apikey_changelist")).status_code == 200
 
 
@@ -203,6 +203,27 @@ def test_it_adds_targets_after_the_others_where_none_was_dragged(alice: Client, 
     assert [target.upstream_model for target in targets[count:]] == [str(count), str(count + 1)]
 
 
+def test_it_counts_what_is_enabled_and_claims_no_health(alice: Client) -> None:
+    overview = alice.get("/admin/").content.decode()
+    assert "Replicas enabled" in overview
+    assert "2 models, 2 tenants" in overview
+    Model.objects.filter(name="demo").update(enabled=False)
+    assert "1 model, 2 tenants" in alice.get("/admin/").content.decode()
+    assert "1 of 2" in alice.get(reverse("admin:engines_pool_changelist")).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("cost", "gpus", "shown"),
+    [("2.5", "1", ("2.50", "1")), ("1200", "10", ("1,200.00", "10")), ("0.123456", "0.5", ("0.123456", "0.5"))],
+)
+def test_it_shows_a_pools_cost_without_idle_zeros(alice: Client, cost: str, gpus: str, shown: tuple[str, str]) -> None:
+    Pool.objects.update(gpu_hour_cost=cost, gpus_per_replica=gpus)
+    page = admin.site._registry[Pool]
+    pool = Pool.objects.get()
+    assert (page.hour_cost(pool), page.gpus(pool)) == shown  # type: ignore[attr-defined]
+    assert f">{shown[0]}<" in re.sub(r"\s", "", alice.get(reverse("admin:engines_pool_changelist")).content.decode())
+
+
 def test_it_refuses_an_address_that_another_replica_has(alice: Client) -> None:
     form = {"name": "second", "engine": "sglang", "model": "m", "gpu_hour_cost": "0", "gpus_per_replica": "1"}
     form |= {"replicas-TOTAL_FORMS": "1", "replicas-INITIAL_FORMS": "0"}
@@ -243,7 +264,7 @@ def test_it_counts_no_rows_to_show_a_page_of_records(alice: Client) -> None:
 def test_it_shows_unpriced_and_unknown_as_such(alice: Client) -> None:
     shown = alice.get(reverse("admin:billing_usagerecord_changelist")).content.decode()
     assert "unpriced" in shown
-    assert "1 requests unpriced" in alice.get("/admin/").content.decode()
+    assert "1 request unpriced" in alice.get("/admin/").content.decode()
 
 
 def test_it_replays_dead_letters(alice: Client) -> None:
