@@ -3,4 +3,4 @@ from django.apps import AppConfig
 
 class BillingConfig(AppConfig):
     name = "billing"
-    verbose_name = "Billing"
+    verbose_name = "Ledger"

@@ -3,4 +3,4 @@ from django.apps import AppConfig
 
 class EnginesConfig(AppConfig):
     name = "engines"
-    verbose_name = "Engines"
+    verbose_name = "Models"

@@ -3,4 +3,4 @@ from django.apps import AppConfig
 
 class RoutingConfig(AppConfig):
     name = "routing"
-    verbose_name = "Routing"
+    verbose_name = "Models"

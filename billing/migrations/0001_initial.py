@@ -151,6 +151,7 @@ class Migration(migrations.Migration):
                 ("request_id", models.UUIDField()),
             ],
             options={
+                "verbose_name": "correction",
                 "db_table": "billing_usagecorrection",
                 "ordering": ("-admitted_at", "-request_id", "-part"),
                 "managed": False,
@@ -198,6 +199,7 @@ class Migration(migrations.Migration):
                 ("cost", models.DecimalField(decimal_places=12, max_digits=24)),
             ],
             options={
+                "verbose_name": "hour",
                 "ordering": ("-hour", "tenant"),
                 "default_permissions": ("view",),
                 "indexes": [models.Index(fields=["-hour"], name="billing_usagehour_hour")],
@@ -263,6 +265,7 @@ class Migration(migrations.Migration):
                         ("request_id", models.UUIDField(primary_key=True, serialize=False)),
                     ],
                     options={
+                        "verbose_name": "record",
                         "db_table": "billing_usagerecord",
                         "ordering": ("-admitted_at", "-request_id"),
                         "default_permissions": ("view",),

@@ -34,6 +34,7 @@ class UsageHour(models.Model):
     objects = UsageQuerySet["UsageHour"].as_manager()
 
     class Meta:
+        verbose_name = "hour"
         ordering = ("-hour", "tenant")
         default_permissions = ("view",)
         constraints = [

@@ -90,6 +90,7 @@ class UsageRecord(Usage):
 
     class Meta:
         db_table = "billing_usagerecord"
+        verbose_name = "record"
         ordering = ("-admitted_at", "-request_id")
         default_permissions = ("view",)
 
@@ -108,6 +109,7 @@ class UsageCorrection(Usage):
     class Meta:
         managed = False
         db_table = "billing_usagecorrection"
+        verbose_name = "correction"
         ordering = ("-admitted_at", "-request_id", "-part")
         default_permissions = ("view",)
 

@@ -38,7 +38,7 @@ class Migration(migrations.Migration):
                 ("after", models.JSONField(null=True)),
             ],
             options={
-                "verbose_name_plural": "audit entries",
+                "verbose_name_plural": "audit trail",
                 "ordering": ("-id",),
                 "default_permissions": ("view",),
                 "indexes": [models.Index(fields=["tenant", "-id"], name="tenants_audit_tenant")],

@@ -31,7 +31,7 @@ class AuditEntry(models.Model):
     objects = AuditEntryQuerySet.as_manager()
 
     class Meta:
-        verbose_name_plural = "audit entries"
+        verbose_name_plural = "audit trail"
         ordering = ("-id",)
         default_permissions = ("view",)
         indexes = [models.Index(fields=["tenant", "-id"], name="tenants_audit_tenant")]
