@@ -56,7 +56,7 @@ class KeyForm(forms.ModelForm):  # type: ignore[type-arg]
 @admin.register(ApiKey)
 class ApiKeyAdmin(ModelAdmin):
     form = KeyForm
-    list_display = ("name", "project", "state", "ending", "priority", "allowed", "expires", "used", "created")
+    list_display = ("name", "project", "state", "identity", "priority", "allowed", "expires", "used", "created")
     list_filter = ("priority", ("revoked_at", admin.EmptyFieldListFilter), ("tenant", admin.RelatedOnlyFieldListFilter))
     search_fields = ("public_id__exact", "name", "project__slug", "tenant__slug")
     search_help_text = "A name, project, tenant or public id"
@@ -113,9 +113,9 @@ class ApiKeyAdmin(ModelAdmin):
             return "revoked"
         return "live" if key.is_live(timezone.now()) else "expired"
 
-    @display(description="Key")
-    def ending(self, key: ApiKey) -> str:
-        return f"\u2026{key.hint}"
+    @display(description="Public id and ending", ordering="public_id")
+    def identity(self, key: ApiKey) -> str:
+        return f"{key.public_id} \u2026{key.hint}"
 
     @display(description="May call")
     def allowed(self, key: ApiKey) -> str:
