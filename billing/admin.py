@@ -152,7 +152,7 @@ class UsageCorrectionAdmin(Records):
 @admin.register(UsageHour)
 class UsageHourAdmin(Tokens, GrowingList):
     list_display = (
-        "began", "tenant", "project", "model", "n_requests", "n_errors", "n_cancelled", "input", "cached", "output",
+        "began", "tenant", "project", "model", "target", "n_requests", "n_errors", "input", "cached", "output",
         "amount", "n_unpriced",
     )  # fmt: skip
     list_filter = (exact_filter("tenant"), exact_filter("model"), ("hour", RangeDateTimeFilter))
@@ -172,9 +172,10 @@ class UsageHourAdmin(Tokens, GrowingList):
     def n_errors(self, hour: UsageHour) -> SafeString:
         return number(hour.errors)
 
-    @display(description="Cancelled")
-    def n_cancelled(self, hour: UsageHour) -> SafeString:
-        return number(hour.cancelled)
+    @display(description="Cost")
+    def amount(self, hour: UsageHour) -> SafeString:
+        has_price = hour.cost or hour.unpriced < hour.requests or not hour.unpriced
+        return money(hour.cost if has_price else None, hour.currency)
 
     @display(description="Unpriced")
     def n_unpriced(self, hour: UsageHour) -> SafeString:

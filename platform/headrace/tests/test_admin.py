@@ -11,12 +11,14 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django.utils.text import capfirst
 
 from billing.drain import drain_all
-from billing.models import DeadLetter, UsageRecord
+from billing.models import DeadLetter, UsageHour, UsageRecord
 from billing.tests.stream import append, connect, usage_event
 from engines import secrets
 from engines.models import Pool, Provider
+from headrace.appearance import sidebar
 from headrace.apply.tests.documents import EVERYTHING, apply
 from routing.models import TIMEOUT_FIELDS, Model, Route, Target
 from tenants import keys
@@ -222,6 +224,34 @@ def test_it_shows_a_pools_cost_without_idle_zeros(alice: Client, cost: str, gpus
     pool = Pool.objects.get()
     assert (page.hour_cost(pool), page.gpus(pool)) == shown  # type: ignore[attr-defined]
     assert f">{shown[0]}<" in re.sub(r"\s", "", alice.get(reverse("admin:engines_pool_changelist")).content.decode())
+
+
+def test_it_lists_keys_by_the_id_that_records_show(alice: Client) -> None:
+    shown = alice.get(reverse("admin:tenants_apikey_changelist")).content.decode()
+    for key in ApiKey.objects.all():
+        assert f"{key.public_id} \u2026{key.hint}" in shown
+
+
+@pytest.mark.parametrize(
+    ("requests", "unpriced", "cost", "shown"),
+    [(2, 2, 0, "unpriced"), (2, 1, 0, "0.000000"), (2, 0, 0, "0.000000"), (2, 1, 3, "3.000000"), (0, 0, 0, "0.000000")],
+)
+def test_it_shows_an_hour_without_any_price_as_unpriced(
+    alice: Client, requests: int, unpriced: int, cost: int, shown: str
+) -> None:
+    UsageHour.objects.update(requests=requests, unpriced=unpriced, cost=cost)
+    hour = UsageHour.objects.all()[0]
+    page = admin.site._registry[UsageHour]
+    assert f">{shown}" in page.amount(hour)  # type: ignore[attr-defined]
+    assert "field-target" in alice.get(reverse("admin:billing_usagehour_changelist")).content.decode()
+
+
+def test_it_names_pages_as_the_sidebar_does(alice: Client) -> None:
+    groups = sidebar(alice.get("/admin/").wsgi_request)
+    names = {str(item["link"]): item["title"] for group in groups for item in group["items"]}
+    for model in admin.site._registry:
+        link = reverse(f"admin:{model._meta.db_table}_changelist")
+        assert capfirst(model._meta.verbose_name_plural) == names[link]
 
 
 def test_it_refuses_an_address_that_another_replica_has(alice: Client) -> None:
