@@ -1,7 +1,7 @@
 """Real web processes and scripted upstreams.
 
 `web` and `upstream` are a module's own, `web` under each server in turn. `gateway` and `engine` serve the whole
-session, for what no server makes a difference to.
+session, for what no server makes a difference to; `quick_webs` are one under each server, for what one does.
 """
 
 from collections.abc import Generator, Iterator
@@ -70,7 +70,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     """A failed test shows what its web process said."""
     report = yield
     fixtures = getattr(item, "funcargs", {})
-    web = fixtures.get("web") or fixtures.get("quick_web")
+    place = fixtures.get("place") or fixtures.get("site")
+    web = fixtures.get("web") or fixtures.get("quick_web") or (place.web if place else None)
     if report.when == "call" and report.failed and web is not None:
         report.sections.append(("web process", web.log.read_text()[-6000:]))
     return report
@@ -116,6 +117,23 @@ def engine() -> Iterator[ScriptedUpstream]:
 def place(committed: None, gateway: WebProcess, engine: ScriptedUpstream) -> Place:
     """A module's own tenant, key and model, known to `gateway` and served by `engine`."""
     return Place(gateway, engine)
+
+
+@pytest.fixture(scope="module")
+def sites(committed: None, quick_webs: dict[str, WebProcess], engine: ScriptedUpstream) -> dict[str, Place]:
+    """One world of a module, known to a web process under each server."""
+    web, *others = quick_webs.values()
+    place = Place(web, engine)
+    sites = [place, *(place.at(other) for other in others)]
+    for site in sites:
+        site.wait_known(place.world.model)
+    return dict(zip(quick_webs, sites, strict=True))
+
+
+@pytest.fixture(params=["uvicorn", "daphne"])
+def site(request: pytest.FixtureRequest, sites: dict[str, Place]) -> Place:
+    """`sites` under each server in turn."""
+    return sites[request.param]
 
 
 @pytest.fixture

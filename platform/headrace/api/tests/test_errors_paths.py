@@ -7,13 +7,6 @@ from typing import Any
 import pytest
 
 from headrace.api.tests.calling import Place
-from headrace.testing.upstream import ScriptedUpstream
-from headrace.testing.web import WebProcess
-
-
-@pytest.fixture(scope="module")
-def site(web: WebProcess, upstream: ScriptedUpstream) -> Place:
-    return Place(web, upstream)
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"])

@@ -9,15 +9,8 @@ import pytest
 from django.utils import timezone
 
 from headrace.api.tests.calling import Place
-from headrace.testing.upstream import ScriptedUpstream
-from headrace.testing.web import WebProcess
 from tenants import keys
 from tenants.models import Tenant
-
-
-@pytest.fixture(scope="module")
-def site(web: WebProcess, upstream: ScriptedUpstream) -> Place:
-    return Place(web, upstream)
 
 
 def asked(site: Place, *headers: bytes) -> tuple[int, bytes]:

@@ -10,19 +10,15 @@ from typing import Any
 import pytest
 
 from headrace.api.tests.calling import Answer, Place
-from headrace.testing.upstream import ScriptedUpstream, prompt
-from headrace.testing.web import WebProcess
+from headrace.testing.upstream import prompt
 from tenants.models import Project, Tenant
 
 
 class Pair:
     """One world behind two web processes, asked in turn."""
 
-    def __init__(self, webs: dict[str, WebProcess], upstream: ScriptedUpstream) -> None:
-        first, second = webs.values()
-        self.place = Place(first, upstream)
-        self.other = self.place.at(second)
-        self.other.wait_known(self.place.world.model)
+    def __init__(self, sites: dict[str, Place]) -> None:
+        self.place, self.other = sites.values()
 
     def key(self, **limits: Any) -> str:
         _, secret = self.place.world.add_key(**limits)
@@ -45,8 +41,8 @@ class Pair:
 
 
 @pytest.fixture(scope="module")
-def pair(committed: None, quick_webs: dict[str, WebProcess], engine: ScriptedUpstream) -> Pair:
-    return Pair(quick_webs, engine)
+def pair(sites: dict[str, Place]) -> Pair:
+    return Pair(sites)
 
 
 def statuses(answers: list[Answer]) -> Counter[int]:

@@ -7,16 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import httpx
-import pytest
 
 from headrace.api.tests.calling import Place
-from headrace.testing.upstream import ScriptedUpstream, prompt
-from headrace.testing.web import WebProcess
-
-
-@pytest.fixture(scope="module")
-def site(web: WebProcess, upstream: ScriptedUpstream) -> Place:
-    return Place(web, upstream)
+from headrace.testing.upstream import prompt
 
 
 def arrivals(site: Place, **script: float) -> Iterator[float]:
