@@ -33,7 +33,7 @@ def prepare(url: str) -> None:
     administrator has created everything before and made the login a member of the three roles.
     """
     name = urlsplit(url).path.lstrip("/")
-    with _connect_beside(url) as connection:
+    with connect_beside(url) as connection:
         connection.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
         try:
             _create_roles(connection)
@@ -48,12 +48,18 @@ def prepare(url: str) -> None:
         _let_owner_create(connection, name)
 
 
-def _connect_beside(url: str) -> "psycopg.Connection[tuple[object, ...]]":
+def connect_beside(url: str, *, seconds: int = 30) -> "psycopg.Connection[tuple[object, ...]]":
     """A connection of the same server, to its `postgres` database: the wanted one may not exist yet."""
+    beside = urlunsplit(urlsplit(url)._replace(path="/postgres"))
     try:
-        return psycopg.connect(urlunsplit(urlsplit(url)._replace(path="/postgres")), autocommit=True)
-    except psycopg.OperationalError:
-        return psycopg.connect(url, autocommit=True)  # some hosts allow a login its own database only
+        return psycopg.connect(beside, autocommit=True, connect_timeout=seconds)
+    except psycopg.OperationalError:  # some hosts allow a login its own database only
+        return psycopg.connect(url, autocommit=True, connect_timeout=seconds)
+
+
+def reason(error: BaseException) -> str:
+    """Why a connection failed, in the server's or the system's own words: one line, no password."""
+    return str(error).strip().partition("\n")[0].rpartition(" failed: ")[2]
 
 
 def _create_roles(connection: "psycopg.Connection[tuple[object, ...]]") -> None:

@@ -9,6 +9,8 @@ import os
 from functools import cache
 from pathlib import Path
 
+LAST_PORT = 65535
+
 
 class BadSetting(Exception):
     """A variable holds something that cannot be used; the message names it."""
@@ -53,6 +55,13 @@ def integer(name: str, default: int, *, least: int = 0) -> int:
     if value != int(value):
         raise BadSetting(f"{name} is {value}, not a whole number")
     return int(value)
+
+
+def port(name: str, default: int) -> int:
+    value = integer(name, default, least=1)
+    if value > LAST_PORT:
+        raise BadSetting(f"{name} is {value}, above {LAST_PORT}")
+    return value
 
 
 def flag(name: str, default: bool = False) -> bool:

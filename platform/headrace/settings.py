@@ -18,7 +18,7 @@ SECRET_KEY = secret.read(HOME)
 SECRET_KEY_FALLBACKS = env.words("HEADRACE_SECRET_KEY_FALLBACKS")
 ALLOWED_HOSTS = env.words("HEADRACE_ALLOWED_HOSTS", "*" if DEBUG else "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env.words("HEADRACE_TRUSTED_ORIGINS")
-PORT = env.integer("HEADRACE_PORT", 8080, least=0)
+PORT = env.port("HEADRACE_PORT", 8080)
 SERVE = env.choice("HEADRACE_SERVE", "all", ("all", "data", "screens"))
 
 # --- the parts --------------------------------------------------------------------------------------------------------

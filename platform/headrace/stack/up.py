@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace.stack import banner, ports
+from headrace.stack import banner, given, ports
 from headrace.stack.errors import StackError
 from headrace.stack.home import Home
 from headrace.stack.parts.celery import Beat, Worker
@@ -60,25 +60,33 @@ class Up:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._on_signal)
         end_with_make()
-        if not ports.is_free(self.options.port):
-            raise StackError(
-                f"port {self.options.port} is in use: stop what listens there, or choose another with --port"
-            )
         home = Home(self.options.home)
         home.open()
         supervisor = Supervisor(home.logs, self.say, keep=(home.lock,))
         try:
+            self._check()
             self._start(home, supervisor)
             while True:
                 self._go_on()
                 supervisor.poll()
                 time.sleep(0.1)
         except Stopped:
-            self.say("stopping (once more: at once)")
+            patience = f"{self.options.drain_seconds:g} s"
+            self.say(f"stopping: running answers are finished, for {patience} at most; Ctrl-C again stops at once")
         finally:
             asked = self.signals
             supervisor.stop(_STOP_ORDER, hurry=lambda: self.signals > max(asked, 1))
             home.close()
+
+    def _check(self) -> None:
+        """Raises StackError for what would be found out late. The home is taken first: its `up` may have the port."""
+        port = self.options.port
+        if not ports.is_free(port):
+            raise StackError(f"port {port} is in use: stop what listens there, or choose another with --port")
+        if self.options.database_url is not None:
+            given.check_database(self.options.database_url)
+        if self.options.redis_url is not None:
+            given.check_redis(self.options.redis_url)
 
     def _start(self, home: Home, supervisor: Supervisor) -> None:
         self.say(f"home      {home.path}")

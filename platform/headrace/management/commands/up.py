@@ -1,6 +1,7 @@
 """`manage.py up`: Headrace and everything it needs, on this machine, in the foreground."""
 
 import os
+from argparse import ArgumentTypeError
 from typing import Any
 
 from django.conf import settings
@@ -17,7 +18,9 @@ class Command(BaseCommand):
     requires_system_checks = []  # its children check; here there is no database yet
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--port", type=int, default=settings.PORT, help="where the web listens (HEADRACE_PORT)")
+        parser.add_argument("--port", type=_port, default=settings.PORT, help="where the web listens (HEADRACE_PORT)")
+        # manage.py has taken it from the arguments by then; here it is for --help.
+        parser.add_argument("--home", default=settings.HOME, metavar="DIR", help="all local state (HEADRACE_HOME)")
         parser.add_argument("--engine", choices=up.ENGINES, default="llamacpp", help="what answers the demo's requests")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -37,3 +40,9 @@ class Command(BaseCommand):
             up.Up(wanted, up.say).run()
         except StackError as error:
             raise CommandError(str(error)) from error
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= env.LAST_PORT:
+        raise ArgumentTypeError(f"{text} is no port: 1 to {env.LAST_PORT}")
+    return int(text)

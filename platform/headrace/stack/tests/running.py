@@ -29,7 +29,9 @@ _MARKS = {
 class Up:
     """`output` is all it has printed so far."""
 
-    def __init__(self, home: Path, *, engine: str = "none", port: int | None = None) -> None:
+    def __init__(
+        self, home: Path, *, engine: str = "none", port: int | None = None, environment: dict[str, str] | None = None
+    ) -> None:
         self.home = home
         self.port = port or free_port()
         arguments = ["up", "--home", str(home), "--port", str(self.port), "--engine", engine]
@@ -39,7 +41,7 @@ class Up:
             [sys.executable, str(settings.ROOT / "manage.py"), *arguments],
             stdout=self._output,
             stderr=self._output,
-            env=clean_environment(),
+            env=clean_environment() | (environment or {}),
         )
 
     @property

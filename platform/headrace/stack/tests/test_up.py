@@ -100,6 +100,6 @@ def test_it_refuses_a_second_one_on_its_home(up: Up) -> None:
     second = Up(up.home.with_name("second.home"), port=up.port)
     assert second.wait_ended() == 1
     assert f"port {up.port} is in use" in second.output
-    third = Up(Path(f"{up.home}/"))
+    third = Up(Path(f"{up.home}/"), port=up.port)
     assert third.wait_ended() == 1
     assert f"another `manage.py up` (process {up.process.pid}) runs on" in third.output
