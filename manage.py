@@ -30,9 +30,6 @@ if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "headrace.settings")
     from django.core.management import execute_from_command_line
 
-    from headrace.env import BadSetting
+    from headrace import command_line
 
-    try:
-        execute_from_command_line(take_home(sys.argv))
-    except BadSetting as error:
-        sys.exit(f"error: {error}")
+    command_line.run(execute_from_command_line, take_home(sys.argv))

@@ -5,7 +5,7 @@ import os
 import resource
 import sys
 
-from headrace import env
+from headrace import env, secret
 
 
 def main() -> None:
@@ -14,6 +14,8 @@ def main() -> None:
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=env.integer("HEADRACE_PORT", 8080))
     options = parser.parse_args()
+    if not secret.read(env.home()):
+        sys.exit(f"error: {secret.missing(env.home())}")
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "headrace.settings")
     # A stream takes two descriptors, and shells start us with 1024.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from headrace import secret
 from headrace.stack import banner, given, ports
 from headrace.stack.errors import StackError
 from headrace.stack.home import Home
@@ -90,6 +91,7 @@ class Up:
 
     def _start(self, home: Home, supervisor: Supervisor) -> None:
         self.say(f"home      {home.path}")
+        secret.mint(home.path)  # for its parts: this process has no use for it
         engine = self._engine(home)
         if engine is not None:
             supervisor.start(engine)  # first: it takes longest, and needs nobody
