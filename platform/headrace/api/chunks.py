@@ -7,7 +7,7 @@ decodes and one concatenation.
 import msgspec
 
 from headrace.api.raw import NULL, is_empty
-from headrace.api.usage_meter import Timings, UsageMeter
+from headrace.api.usage_meter import UsageMeter
 
 DONE = b"data: [DONE]\n\n"
 
@@ -33,7 +33,7 @@ class Chunk(msgspec.Struct):
     usage: msgspec.Raw = NULL
     error: msgspec.Raw = NULL
     object: str | None = None
-    timings: Timings | None = None
+    timings: msgspec.Raw = NULL
 
 
 class _Function(msgspec.Struct):
@@ -69,7 +69,7 @@ def count(chunk: Chunk, choices: list[Choice], meter: UsageMeter) -> None:
             meter.running(choices[0].index, chunk.usage)
         else:
             meter.final(chunk.usage)
-    if chunk.timings is not None:
+    if not is_empty(chunk.timings):
         meter.timings(choices[0].index if choices else 0, chunk.timings)
 
 

@@ -51,6 +51,7 @@ class Counts(msgspec.Struct):
 
 
 _usage = msgspec.json.Decoder(Usage)
+_timings = msgspec.json.Decoder(Timings)
 _TEXT_KEPT = 2**20
 _RANK = {"reported": 0, "counted": 1, "estimated": 2}
 
@@ -122,9 +123,15 @@ class UsageMeter:
         if output is not None:
             self._final = max(self._final or 0, output)
 
-    def timings(self, index: int, timings: Timings) -> None:
+    def timings(self, index: int, raw: msgspec.Raw) -> None:
+        """llama.cpp's running counts of choice `index`; what others call so is none of ours."""
+        try:
+            timings = _timings.decode(raw)
+        except msgspec.DecodeError:
+            return
         self._note_prompt(timings.prompt_n + timings.cache_n, timings.cache_n)
-        self._note_output(index, timings.predicted_n)
+        if self._is_credible(timings.predicted_n):
+            self._note_output(index, timings.predicted_n)
 
     def counts(
         self, *, prompt_estimate: int, counted_prompt: int | None, counted: int | None, bytes_per_token: float
@@ -138,12 +145,12 @@ class UsageMeter:
         prompt, source = prompt_estimate, "estimated"
         if self._prompt is not None:
             prompt, source = self._prompt, "estimated" if self._is_bounded else "reported"
-        elif counted_prompt is not None:
+        elif counted_prompt:  # none at all is no count
             prompt, source = counted_prompt, "counted"
         output, how = self._guess(bytes_per_token), "estimated"
         if self.is_reported:
             output, how = max(self._final or 0, sum(self._outputs.values())), "reported"
-        elif counted is not None:
+        elif counted:
             output, how = counted, "counted"
         if output > max(self._most_output, self.events):
             output, how = max(self._most_output, self.events), "estimated"
@@ -175,12 +182,15 @@ class UsageMeter:
             details = usage.prompt_tokens_details
             self._note_prompt(usage.prompt_tokens, (details.cached_tokens if details else None) or 0)
         output = usage.completion_tokens
-        if output is None or not 0 <= output <= max(self._most_output, self.events) or (not output and self.has_output):
+        if output is None or not self._is_credible(output):
             return None
         of_output = usage.completion_tokens_details
         reasoning = usage.reasoning_tokens or (of_output.reasoning_tokens if of_output else None) or 0
         self._reasoning[index] = max(self._reasoning.get(index, 0), reasoning)
         return output
+
+    def _is_credible(self, output: int) -> bool:
+        return 0 <= output <= max(self._most_output, self.events) and (output > 0 or not self.has_output)
 
     def _note_prompt(self, prompt: int, cached: int) -> None:
         if not 0 < prompt <= self._most_prompt:

@@ -91,3 +91,20 @@ def test_it_gives_back_all_tokens_of_a_request_that_got_nothing(place: Place) ->
     assert int(headers["x-ratelimit-remaining-output-tokens"]) == 9900
     assert int(headers["x-ratelimit-remaining-input-tokens"]) > 9900
     assert int(headers["x-ratelimit-remaining-requests"]) in {96, 97}, "a request that was tried is a request"
+
+
+def test_it_charges_a_prompt_as_it_is(place: Place) -> None:
+    """Larger than estimated is charged, smaller comes back; more than the limit is a debt that later calls wait for."""
+    _, secret = place.world.add_key(input_tokens_per_minute=10_000)
+    place.wait_known(secret=secret)
+
+    def left(**script: Any) -> int:
+        answer = place.chat(prompt(**script), secret=secret, max_tokens=1)
+        assert answer.status == 200, answer.raw
+        return int(answer.headers["x-ratelimit-remaining-input-tokens"])
+
+    assert left(prompt_tokens=4000, cached_tokens=1000) > 9900
+    assert 5900 < left(prompt_tokens=9000) < 6200
+    refused = place.chat(secret=secret, max_tokens=1)
+    assert refused.status == 429
+    assert 15 <= int(refused.headers["retry-after"]) <= 20  # 3,000 tokens too many, at 10,000 a minute

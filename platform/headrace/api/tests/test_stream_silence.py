@@ -19,6 +19,7 @@ def models(place: Place) -> dict[str, str]:
         "first_byte": place.add_model(first_byte_timeout=0.5),
         "between_events": place.add_model(between_events_timeout=0.5),
         "total": place.add_model(total_timeout=0.8),
+        "hosted": place.add_model(total_timeout=0.8, provider=True),
     }
     place.wait_known(*made.values())
     return made
@@ -83,6 +84,15 @@ def test_it_waits_so_long_for_a_whole_answer_and_bills_what_the_engine_did(
     assert 0.8 <= seconds < 5
     engine.wait_until_idle()
     assert answer.record["output_tokens"] >= engine.stats()["tokens_by_rid"][answer.record["upstream_id"]] > 0
+
+
+def test_it_bills_the_worst_of_a_provider_that_nobody_can_stop(place: Place, models: dict[str, str]) -> None:
+    """It goes on, and charges us, after we gave up: what it took is not known, but no more than was allowed."""
+    fields = {"model": models["hosted"], "max_tokens": 70}
+    answer = place.scripted(fields=fields, tokens=60, interval_ms=50, ignore_close=True, ignore_abort=True)
+    assert (answer.status, answer.error["code"]) == (504, "upstream_timeout")
+    assert (answer.record["output_tokens"], answer.record["usage_source"]) == (70, "estimated")
+    place.upstream.reset()
 
 
 def test_it_sends_headers_and_comments_while_nothing_comes(place: Place, engine: ScriptedUpstream) -> None:

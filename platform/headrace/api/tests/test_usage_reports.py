@@ -155,3 +155,12 @@ def test_it_counts_text_of_many_bytes_a_character(place: Place, hosted: str) -> 
     text = ["東京" * 20] * 10  # 1,200 bytes
     answer = ask(place, stream=True, model=hosted, usage="none", tokens=None, text=text)
     assert told(answer)[2] > 250
+
+
+@pytest.mark.parametrize("timings", ["fast", [], {"prompt_n": "x"}, {"predicted_n": -1}, {"predicted_n": 10**30}, 7])
+def test_it_passes_over_timings_that_are_not_llama_cpp_s(place: Place, timings: Any) -> None:
+    choice = {"index": 0, "delta": {"content": "tok0 "}, "finish_reason": "stop"}
+    answer = place.events_from_upstream([{"choices": [choice], "timings": timings}], stream=True)
+    assert (answer.status, answer.text, answer.is_done) == (200, "tok0 ", True)
+    assert answer.record["output_tokens"] in {1, 2}
+    assert answer.record["input_tokens"] > 0

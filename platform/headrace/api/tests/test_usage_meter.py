@@ -1,0 +1,124 @@
+"""The meter alone, told anything at all: never negative, never more than was allowed, and true where it can be."""
+
+import json
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.api.usage_meter import Counts, UsageMeter
+
+MOST_OUTPUT, MOST_PROMPT = 300, 1000
+
+
+def raw(value: Any) -> msgspec.Raw:
+    return msgspec.Raw(json.dumps(value).encode())
+
+
+def meter() -> UsageMeter:
+    return UsageMeter(most_prompt=MOST_PROMPT, most_output=MOST_OUTPUT)
+
+
+def counts(
+    of: UsageMeter, *, counted: int | None = None, counted_prompt: int | None = None, ratio: float = 4
+) -> Counts:
+    return of.counts(prompt_estimate=50, counted_prompt=counted_prompt, counted=counted, bytes_per_token=ratio)
+
+
+def usage(prompt: Any = None, completion: Any = None, cached: Any = None, reasoning: Any = None) -> msgspec.Raw:
+    return raw(
+        {
+            "prompt_tokens": prompt,
+            "completion_tokens": completion,
+            "prompt_tokens_details": {"cached_tokens": cached},
+            "completion_tokens_details": {"reasoning_tokens": reasoning},
+        }
+    )
+
+
+numbers = st.one_of(st.none(), st.integers(-(2**70), 2**70), st.integers(-5, 400), st.floats(), st.text(max_size=3))
+usages = st.one_of(
+    st.builds(usage, numbers, numbers, numbers, numbers),
+    st.sampled_from(
+        [msgspec.Raw(data) for data in (b"7", b'"x"', b"[]", b"{}", b'{"prompt_tokens":{}}', b"null", b"{")]
+    ),
+)
+timings = st.dictionaries(st.sampled_from(["prompt_n", "cache_n", "predicted_n", "x"]), numbers).map(raw)
+steps = st.one_of(
+    st.tuples(st.just("delivered"), st.text(st.characters(), max_size=20)),
+    st.tuples(st.just("final"), usages),
+    st.tuples(st.just("running"), st.integers(0, 3), usages),
+    st.tuples(st.just("timings"), st.integers(0, 3), timings),
+)
+
+
+@given(st.lists(steps, max_size=30), st.none() | st.integers(0, 500), st.none() | st.integers(0, 2000))
+def test_it_stays_sane_whatever_it_is_told(
+    told: list[tuple[Any, ...]], counted: int | None, counted_prompt: int | None
+) -> None:
+    of = meter()
+    for name, *arguments in told:
+        getattr(of, name)(*arguments)
+        counts(of)  # a pulse may ask at any time
+    got = counts(of, counted=counted, counted_prompt=counted_prompt)
+    events = sum(name == "delivered" for name, *_ in told)
+    assert 0 <= got.cached_input_tokens <= got.input_tokens
+    assert 0 <= got.reasoning_tokens <= got.output_tokens
+    assert got.output_tokens <= max(MOST_OUTPUT, events)
+    assert 0 < got.input_tokens <= max(MOST_PROMPT + 4096, counted_prompt or 0)
+    assert got.source in {"reported", "counted", "estimated"}
+    if events:
+        assert got.output_tokens > 0, "never silently nothing"
+    assert got == counts(of, counted=counted, counted_prompt=counted_prompt), "asking changes nothing"
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 3)), min_size=1, max_size=60))
+def test_it_sums_the_last_of_each_choice(events: list[tuple[int, int]]) -> None:
+    of, outputs = meter(), dict[int, int]()
+    for index, tokens in events:
+        outputs[index] = outputs.get(index, 0) + tokens
+        of.running(index, usage(30, outputs[index], 10))
+        of.delivered("x")
+    assert counts(of) == Counts(30, 10, sum(outputs.values()), 0, "reported")
+    of.final(usage(30, sum(outputs.values()), 10))
+    assert counts(of) == Counts(30, 10, sum(outputs.values()), 0, "reported")
+
+
+def test_it_ranks_what_it_is_told() -> None:
+    of = meter()
+    of.delivered("x" * 40)
+    assert counts(of) == Counts(50, 0, 10, 0, "estimated")
+    assert counts(of, ratio=0) == Counts(50, 0, 1, 0, "estimated")
+    assert counts(of, counted=9) == Counts(50, 0, 9, 0, "estimated")
+    assert counts(of, counted=9, counted_prompt=31) == Counts(31, 0, 9, 0, "counted")
+    of.final(usage(30, None))
+    assert counts(of, counted=9, counted_prompt=31) == Counts(30, 0, 9, 0, "counted")
+    of.final(usage(30, 8, 40))
+    assert counts(of, counted=9) == Counts(30, 30, 8, 0, "estimated"), "no more was cached than there was"
+
+
+def test_it_keeps_the_text_until_an_upstream_counts_credibly() -> None:
+    of = meter()
+    for nonsense in (usage(30, 0), usage(30, -1), usage(30, "7"), usage(30, 10**9), raw(7)):
+        of.delivered("ab")
+        of.running(0, nonsense)
+    assert (of.is_reported, of.text) == (False, "ab" * 5)
+    of.running(0, usage(30, 6))
+    of.delivered("cd")
+    assert of.is_reported
+    assert counts(of).output_tokens == 6
+
+
+def test_it_keeps_no_text_without_end() -> None:
+    of = meter()
+    for _ in range(300):
+        of.delivered("漢" * 2000)
+    assert of.text is None
+    assert of.has_output
+
+
+def test_it_takes_an_empty_answer_for_one() -> None:
+    of = meter()
+    of.final(usage(30, 0))
+    assert counts(of) == Counts(30, 0, 0, 0, "reported")
