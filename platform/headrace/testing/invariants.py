@@ -97,13 +97,26 @@ def descriptors(web: WebProcess) -> int:
 
 def sockets(web: WebProcess) -> int:
     """How many TCP sockets it has open, without its pool of connections to Redis, which only grows."""
+    return len([remote for _, remote in _ports(web) if remote != urlsplit(settings.REDIS_URL).port])
+
+
+def clients(web: WebProcess) -> int:
+    """How many clients are connected."""
+    return len([remote for local, remote in _ports(web) if local == web.port and remote])
+
+
+def _ports(web: WebProcess) -> list[tuple[int, int]]:
+    """Of each of its TCP sockets, the local and the remote port."""
     mine = set()
     for file in Path(f"/proc/{web.pid}/fd").iterdir():
         with suppress(FileNotFoundError):  # closed meanwhile
             mine.add(os.readlink(file).removeprefix("socket:[").removesuffix("]"))
     rows = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
-    remote_ports = [int(row[2].rpartition(":")[2], 16) for row in rows if row[9] in mine]
-    return len([port for port in remote_ports if port != urlsplit(settings.REDIS_URL).port])
+    return [(_port(row[1]), _port(row[2])) for row in rows if row[9] in mine]
+
+
+def _port(address: str) -> int:
+    return int(address.rpartition(":")[2], 16)
 
 
 def memory(web: WebProcess) -> int:

@@ -7,7 +7,7 @@ import pytest
 import redis
 
 from headrace.testing.clients import Caller, Head, head, request, streams
-from headrace.testing.invariants import eventually, idle, memory, settled, sockets
+from headrace.testing.invariants import clients, eventually, idle, memory, settled
 from headrace.testing.upstream import ScriptedUpstream, prompt
 from headrace.testing.web import WebProcess
 from headrace.testing.world import World
@@ -99,7 +99,7 @@ async def test_it_forgets_five_hundred_bodies_that_never_come_whole(
     quick_web: WebProcess, world: World, valkey: "redis.Redis"
 ) -> None:
     world.wait_known(quick_web)
-    before, resident = sockets(quick_web), memory(quick_web)
+    resident = memory(quick_web)
     start = head(world, length=200_000) + b"x" * 100_000
 
     async def begin(leave: bool) -> Caller:
@@ -113,7 +113,7 @@ async def test_it_forgets_five_hundred_bodies_that_never_come_whole(
     [good] = await streams(quick_web.url, world, 1, content=prompt(tokens=3))
     assert await good.ended() == "DONE"
     assert memory(quick_web) < resident + 150 * 2**20
-    eventually(lambda: sockets(quick_web) <= before, 20)
+    eventually(lambda: clients(quick_web) == 0, 20)
     for caller in callers:
         await caller.leave()
     assert memory(quick_web) < resident + 64 * 2**20

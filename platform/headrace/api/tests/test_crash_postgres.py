@@ -1,6 +1,7 @@
 """The database is away: running processes serve on from memory; one that starts says so, and recovers by itself."""
 
 import asyncio
+import signal
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -36,8 +37,9 @@ def no_database(world: World, quick_webs: dict[str, WebProcess], services: Servi
 def newcomers(no_database: None, tmp_path: Path) -> Iterator[list[WebProcess]]:
     webs = [WebProcess(tmp_path / f"{server}.log", server, **QUICK) for server in ("uvicorn", "daphne")]
     yield webs
-    for web in webs:
+    for web, number in zip(webs, (signal.SIGINT, signal.SIGTERM), strict=True):
         began = time.monotonic()
+        web.send(number)
         assert web.stop() == 0
         assert time.monotonic() - began < 3, "nothing ran"
 

@@ -6,32 +6,34 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import redis
 import redis.asyncio
 
+from billing.models import UsageRecord
 from billing.settlement import reap_expired
+from billing.usage import Progress, UsageEvent, iso, new_request_id
 from headrace.api.tests.conftest import QUICK
 from headrace.stack.parts.celery import Beat, Worker
 from headrace.stack.process import Process
-from headrace.testing.clients import streams
 from headrace.testing.invariants import eventually
 from headrace.testing.services import Services
-from headrace.testing.upstream import prompt
-from headrace.testing.web import ROOT, WebProcess
-from headrace.testing.world import World, at_rest, records
+from headrace.testing.web import ROOT
+from headrace.testing.world import at_rest
 from tenants.meters import holds
 from tenants.meters.holds import Taken
 from tenants.meters.meter import CONCURRENCY, meters_of
 
 
-def admit(services: Services, request_id: str, record: bytes) -> None:
+def admit(services: Services, request_id: str, record: bytes, progress: bytes = b"") -> None:
     """A hold whose lease ends at once."""
 
     async def asking() -> None:
         client = redis.asyncio.Redis.from_url(services.redis_url)
         taken = Taken(meters_of("key", "k1", {"concurrency": 5}), {CONCURRENCY: 1})
         await holds.admit(client, request_id=request_id, lease_ms=0, taken=taken, record=record)
+        await holds.renew(client, lease_ms=0, progress={request_id: progress})
         await client.aclose()
 
     asyncio.run(asking())
@@ -79,24 +81,23 @@ def celery(services: Services, tmp_path: Path) -> Iterator[None]:
 
 
 def test_it_runs_in_celery_and_what_it_settles_reaches_the_ledger(
-    world: World, tmp_path: Path, celery: None, valkey: "redis.Redis"
+    services: Services, celery: None, valkey: "redis.Redis"
 ) -> None:
-    web = WebProcess(tmp_path / "web.log", **QUICK)
-    try:
-        world.wait_known(web.wait_ready())
-        asyncio.run(cut(web, world))
-    finally:
-        web.kill()
-    eventually(lambda: len(records(world)) == 5, 60)
-    for record in records(world):
-        assert (record.status, record.usage_source) == ("reaped", "reported")
-        assert record.output_tokens > 0
+    event = UsageEvent(
+        request_id=str(new_request_id(now := int(time.time() * 1000))),
+        tenant="acme",
+        project="app",
+        key="key",
+        model="model",
+        target="target",
+        replica="target/r1",
+        currency="USD",
+        admitted_at=iso(now),
+    )
+    progress = Progress(input_tokens=20, cached_input_tokens=10, output_tokens=7)
+    admit(services, event.request_id, msgspec.json.encode(event), msgspec.json.encode(progress))
+    found = UsageRecord.objects.filter(request_id=event.request_id)
+    eventually(found.exists, 60)
+    record = found.get()
+    assert (record.status, record.input_tokens, record.output_tokens) == ("reaped", 20, 7)
     at_rest(valkey)
-
-
-async def cut(web: WebProcess, world: World) -> None:
-    """Five streams of a process that is killed."""
-    running = await streams(web.url, world, 5, content=prompt(tokens=500, interval_ms=20))
-    await asyncio.sleep(0.7)
-    web.kill()
-    assert {await stream.ended() for stream in running} == {"cut"}

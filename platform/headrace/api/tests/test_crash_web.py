@@ -6,7 +6,6 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,9 +22,10 @@ LIMIT = 6000  # output tokens a minute: 100 drain in a second
 SCRIPT = prompt(tokens=100, interval_ms=30)
 
 
-@pytest.fixture
-def victim(tmp_path: Path, django_db_setup: None) -> Iterator[WebProcess]:
-    web = WebProcess(tmp_path / "web.log", **QUICK)
+@pytest.fixture(scope="module")
+def victim(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebProcess]:
+    """Frozen by the first test, killed by the last."""
+    web = WebProcess(tmp_path_factory.mktemp("victim") / "web.log", **QUICK)
     try:
         yield web.wait_ready()
     finally:
@@ -46,6 +46,29 @@ def progress(valkey: "redis.Redis") -> dict[str, int]:
         if said := valkey.hget(key, "progress"):
             found[key.decode().removeprefix("hr:hold:")] = json.loads(said)["output_tokens"]
     return found
+
+
+async def test_it_charges_a_process_that_froze_past_its_lease_once_in_total(
+    limited: World, victim: WebProcess, upstream: ScriptedUpstream, valkey: "redis.Redis"
+) -> None:
+    running = await streams(victim.url, limited, 10, content=SCRIPT, max_tokens=100)
+    await asyncio.sleep(0.7)
+    victim.send(signal.SIGSTOP)
+    await asyncio.to_thread(reaped, valkey, 10)
+    assert len(parts(valkey, limited, 0)) == 10
+    victim.send(signal.SIGCONT)
+    assert Counter([await stream.ended() for stream in running]) == {"lease_lost": 10}
+    idle(upstream, 1)
+    eventually(lambda: len(finals(victim)) == 10)
+    records = settled(valkey, limited, 10)
+    said = finals(victim)
+    for measure in ("input_tokens", "cached_input_tokens", "output_tokens"):
+        assert charged(records, measure) == {key: record[measure] for key, record in said.items()}
+    corrections = [record for record in records if record["part"] == 1]
+    assert corrections, "it was reaped while tokens were on their way"
+    assert valkey.keys("hr:m:*:concurrency") == []
+    used = sum(record["output_tokens"] for record in said.values())
+    assert debt(valkey, limited.key.pk, "output_tokens", LIMIT) <= used
 
 
 async def test_it_settles_fifty_streams_of_a_killed_process_with_their_last_progress(
@@ -72,29 +95,6 @@ async def test_it_settles_fifty_streams_of_a_killed_process_with_their_last_prog
     drained = (time.monotonic() - killed_at + 10) * LIMIT / 60
     assert used - drained <= owed <= used
     assert valkey.keys("hr:m:*:concurrency") == []
-
-
-async def test_it_charges_a_process_that_froze_past_its_lease_once_in_total(
-    limited: World, victim: WebProcess, upstream: ScriptedUpstream, valkey: "redis.Redis"
-) -> None:
-    running = await streams(victim.url, limited, 10, content=SCRIPT, max_tokens=100)
-    await asyncio.sleep(0.7)
-    victim.send(signal.SIGSTOP)
-    await asyncio.to_thread(reaped, valkey, 10)
-    assert len(parts(valkey, limited, 0)) == 10
-    victim.send(signal.SIGCONT)
-    assert Counter([await stream.ended() for stream in running]) == {"lease_lost": 10}
-    idle(upstream, 1)
-    eventually(lambda: len(finals(victim)) == 10)
-    records = settled(valkey, limited, 10)
-    said = finals(victim)
-    for measure in ("input_tokens", "cached_input_tokens", "output_tokens"):
-        assert charged(records, measure) == {key: record[measure] for key, record in said.items()}
-    corrections = [record for record in records if record["part"] == 1]
-    assert corrections, "it was reaped while tokens were on their way"
-    assert valkey.keys("hr:m:*:concurrency") == []
-    used = sum(record["output_tokens"] for record in said.values())
-    assert debt(valkey, limited.key.pk, "output_tokens", LIMIT) <= used
 
 
 def finals(web: WebProcess) -> dict[str, dict[str, Any]]:

@@ -69,14 +69,5 @@ async def test_it_finishes_what_it_can_and_settles_the_rest(
         await caller.leave()
 
 
-async def test_it_leaves_at_once_when_nothing_runs(leaving: WebProcess) -> None:
-    idle_connection = await Caller.to(leaving.url)
-    leaving.send(signal.SIGINT)
-    began = time.monotonic()
-    assert await asyncio.to_thread(leaving.stop) == 0
-    assert time.monotonic() - began < 3
-    await idle_connection.leave()
-
-
 async def ends(running: list[Stream]) -> Counter[str]:
     return Counter([await stream.ended() for stream in running])
