@@ -67,8 +67,7 @@ class Pulse:
                 await self._renew(chosen[start : start + _BATCH])
 
     async def _renew(self, exchanges: list[Exchange]) -> None:
-        ratio = self._estimator.bytes_per_token
-        progress = {each.id: each.progress(ratio(each.chat.model)) for each in exchanges}
+        progress = {each.id: self._progress(each) for each in exchanges}
         try:
             states = await holds.renew(self._redis, lease_ms=int(self._lease * 1000), progress=progress)
         except redis.RedisError as error:
@@ -84,6 +83,13 @@ class Pulse:
             # "lost": Redis lost the hold; the stream goes on and its settlement appends the whole event.
             if states[exchange.id] in {"reaped", "ended"} and exchange.id in self._running:
                 exchange.interrupt(ApiError("lease_lost", "The gateway lost its hold on this request."))
+
+    def _progress(self, exchange: Exchange) -> bytes:
+        try:
+            return exchange.progress(self._estimator.bytes_per_token(exchange.chat.model))
+        except Exception:  # what one request's upstream claims must not cost all others their leases
+            log.exception("the progress of a request cannot be told: %s", exchange.id)
+            return b""
 
     def interrupt_all(self) -> None:
         """The process stops: end whatever still runs."""

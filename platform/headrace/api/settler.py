@@ -65,11 +65,19 @@ class Settler:
 
     async def _finish(self, exchange: Exchange, status: str, before: Awaitable[None] | None) -> Counts:
         try:
-            if before is not None:
-                await before
-            await self._count(exchange)
-        except Exception:  # a failed hang-up or count must not keep the money from being settled
-            log.exception("ending a request failed, settling what is known: %s", exchange.id)
+            try:
+                if before is not None:
+                    await before
+                await self._count(exchange)
+            except Exception:  # a failed hang-up or count must not keep the money from being settled
+                log.exception("ending a request failed, settling what is known: %s", exchange.id)
+            return await self._settle(exchange, status)
+        finally:  # whatever went wrong: a hold that nobody settles must not be renewed for ever
+            self._pulse.remove(exchange)
+            if exchange.entered:
+                self._in_flight.leave(exchange.replica)
+
+    async def _settle(self, exchange: Exchange, status: str) -> Counts:
         counts = exchange.counts(self._estimator.bytes_per_token(exchange.chat.model))
         event = exchange.record(status, counts)
         word = FinalWord(
@@ -82,10 +90,6 @@ class Settler:
             await deliver(self._redis, word)
         except redis.RedisError:
             await self._spool.append(word)
-        finally:
-            self._pulse.remove(exchange)
-            if exchange.entered:
-                self._in_flight.leave(exchange.replica)
         self._tell(exchange, event, counts)
         return counts
 

@@ -98,6 +98,18 @@ async def test_it_settles_once_however_many_replies_are_lost(
     assert 0 < requests_taken(valkey, limited) <= 1
 
 
+async def test_it_says_the_end_though_its_settlement_is_known_late(
+    far: WebProcess, limited: World, proxy: RedisProxy, valkey: "redis.Redis"
+) -> None:
+    """Redis has settled it, its process waits to hear so, and a renewal is told that the hold has ended."""
+    for _ in range(3):
+        proxy.lose(SETTLE, 2, silent=True)
+        [stream] = await streams(far.url, limited, 1, content=prompt(tokens=2))
+        assert await stream.ended() == "DONE"
+        assert proxy.lost[SETTLE.sha] == 2
+    assert {record["status"] for record in settled(valkey, limited, 3)} == {"ok"}
+
+
 async def test_it_goes_on_when_renewals_are_lost(
     far: WebProcess, limited: World, proxy: RedisProxy, valkey: "redis.Redis"
 ) -> None:

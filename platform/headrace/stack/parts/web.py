@@ -17,7 +17,7 @@ class Web(Part):
     def __init__(self, port: int, server: str, environment: Mapping[str, str], *, drain_seconds: float) -> None:
         self.port = port
         self.server = server
-        self.stop_within = drain_seconds + 5
+        self.stop_within = drain_seconds + 15  # what it then interrupts is settled, and its clients are told
         self._environment = environment
 
     def command(self) -> list[str]:
