@@ -47,11 +47,4 @@ def empty_unmanaged_tables(request: pytest.FixtureRequest, services: Services) -
     transactional = marker is not None and bool(marker.kwargs.get("transaction") or marker.args[:1] == (True,))
     if not (transactional or "transactional_db" in request.fixturenames):
         return
-    with psycopg.connect(services.database_url, autocommit=True) as connection:
-        rows = connection.execute(
-            "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname = 'public'"
-            " AND tablename NOT IN ('django_migrations', 'django_content_type', 'auth_permission')"
-        ).fetchall()
-        connection.execute("SET lock_timeout = '10s'")
-        connection.execute("SET session_replication_role = replica")  # no triggers: some rows are undeletable by design
-        connection.execute("TRUNCATE " + ", ".join(row[0] for row in rows))
+    services.empty_tables()

@@ -1,5 +1,9 @@
-"""The pytest plugin (`-p headrace.testing.plugin`): the session's own servers, up before Django reads its settings."""
+"""The pytest plugin (`-p headrace.testing.plugin`): the session's own servers, up before Django reads its settings.
 
+With `-n`, each of xdist's workers is a session of its own: it has its own servers, and the process they report to none.
+"""
+
+import argparse
 import os
 from collections.abc import Generator
 
@@ -20,10 +24,18 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
     for name in _OPERATORS_OWN:
         os.environ.pop(name, None)
     os.environ.update(services.environment())
-    wanted = early_config.known_args_namespace
-    if not (wanted.collectonly or wanted.help or wanted.version):
+    if _runs_tests(early_config.known_args_namespace):
         services.start()
     yield
+
+
+def _runs_tests(options: argparse.Namespace) -> bool:
+    if options.collectonly or options.help or options.version:
+        return False
+    if "PYTEST_XDIST_WORKER" in os.environ or not getattr(options, "numprocesses", None):
+        return True
+    os.environ["PYTEST_PLUGINS"] = __name__  # a worker reads no `-p` before Django reads its settings
+    return False
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -7,6 +7,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import psycopg
+
 from headrace.stack import ports
 from headrace.stack.parts.postgres import Postgres
 from headrace.stack.parts.valkey import Valkey
@@ -58,6 +60,17 @@ class Services:
         self.postgres.wait_ready()
         for holder in self._holders:
             holder.close()
+
+    def empty_tables(self) -> None:
+        """Remove every row, whoever wrote it; what migrations put there stays, and sequences go on."""
+        with psycopg.connect(self.database_url, autocommit=True) as connection:
+            rows = connection.execute(
+                "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname = 'public'"
+                " AND tablename NOT IN ('django_migrations', 'django_content_type', 'auth_permission')"
+            ).fetchall()
+            connection.execute("SET lock_timeout = '10s'")
+            connection.execute("SET session_replication_role = replica")  # no triggers: some rows are undeletable
+            connection.execute("TRUNCATE " + ", ".join(row[0] for row in rows))
 
     def stop(self) -> None:
         self.postgres.kill()  # nothing of it is kept

@@ -25,8 +25,8 @@ class WebProcess:
 
     def __init__(self, log: Path, server: str = "uvicorn", **environment: str) -> None:
         self.log = log
-        holder = ports.reserve()
-        self.port = ports.number(holder)
+        self._holder = ports.reserve()  # until it listens, so that nobody else is given the port
+        self.port = ports.number(self._holder)
         self.url = f"http://127.0.0.1:{self.port}"
         source = os.pathsep.join([str(ROOT), str(ROOT / "platform")])
         with log.open("ab") as output:
@@ -38,7 +38,6 @@ class WebProcess:
                 stdin=subprocess.DEVNULL,
                 preexec_fn=end_with_parent(signal.SIGKILL),
             )
-        holder.close()
         self.pid = self._process.pid
 
     def wait_ready(self, seconds: float = 60) -> "WebProcess":
@@ -48,6 +47,7 @@ class WebProcess:
         with httpx.Client(timeout=1, trust_env=False) as client:
             while time.monotonic() < deadline and self._process.poll() is None:
                 if _answers(client, f"{self.url}/readyz"):
+                    self._holder.close()
                     return self
                 time.sleep(0.05)
         raise AssertionError(f"the web process is not ready:\n{self.log.read_text()[-4000:]}")
@@ -58,12 +58,14 @@ class WebProcess:
     def kill(self) -> None:
         self._process.kill()
         self._process.wait()
+        self._holder.close()
 
     def stop(self, seconds: float = 20) -> int:
         """Ask it to stop, and wait; its exit status."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGCONT)
             self._process.terminate()
+        self._holder.close()
         try:
             return self._process.wait(seconds)
         except subprocess.TimeoutExpired:

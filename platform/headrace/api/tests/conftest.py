@@ -19,10 +19,11 @@ from headrace.testing.world import World
 
 
 @pytest.fixture(autouse=True, scope="module")
-def committed(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """Rows are committed as they are written: other processes have to see them."""
+def committed(services: Services, django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """Rows are committed as they are written: other processes have to see them. They go with the module."""
     with django_db_blocker.unblock():
         yield
+    services.empty_tables()
 
 
 @pytest.fixture(scope="module", params=["uvicorn", "daphne"])

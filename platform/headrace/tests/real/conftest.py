@@ -18,9 +18,10 @@ ENGINES = [
 
 
 @pytest.fixture(autouse=True, scope="package")
-def committed(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+def committed(services: Services, django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     with django_db_blocker.unblock():
         yield
+    services.empty_tables()
 
 
 @pytest.fixture(scope="package", params=ENGINES)
