@@ -4,9 +4,11 @@ httpx wraps a body in four nested generators; a stream of a hundred events goes 
 aiohttp's own StreamReader instead costs a fifth of the gateway's time per event less.
 """
 
+import asyncio
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, ref
 
 import aiohttp
 import httpx
@@ -21,31 +23,55 @@ _IDLE_SECONDS = 4.0
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Tells, by `is_reused`, which of its connections served before; aiohttp's traces would, at ten times the cost."""
+    """Tells, by `is_reused`, which of its connections served before; aiohttp's traces would, at ten times the cost.
+
+    A connection that is lost ends the reading from it. aiohttp does so unless it was its own parser that gave the
+    connection up, as at chunks that are none: then a reader would wait for ever.
+    """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._served: WeakSet[object] = WeakSet()
+        self._readers: WeakKeyDictionary[Any, aiohttp.StreamReader | None] = WeakKeyDictionary()
 
     async def connect(self, *arguments: Any, **options: Any) -> aiohttp.connector.Connection:
         connection = await super().connect(*arguments, **options)
         protocol = connection.protocol
-        is_reused.set(protocol in self._served)
-        self._served.add(protocol)
+        is_reused.set(protocol in self._readers)
+        if protocol is not None and protocol not in self._readers:
+            self._readers[protocol] = None
+            if (closed := protocol.closed) is not None:
+                closed.add_done_callback(partial(self._lost, ref(protocol)))
         return connection
+
+    def reads(self, connection: aiohttp.connector.Connection | None, reader: aiohttp.StreamReader) -> None:
+        """`reader` gets the body that comes on `connection`, None if it has come whole already."""
+        if connection is not None and connection.protocol is not None:
+            self._readers[connection.protocol] = reader
+
+    def _lost(self, protocol: "ref[Any]", closed: "asyncio.Future[None]") -> None:
+        if not closed.cancelled():
+            closed.exception()  # seen: whoever reads hears of it
+        reader = self._readers.get(protocol())
+        if reader is not None and not reader.is_eof() and reader.exception() is None:
+            reader.set_exception(aiohttp.ClientPayloadError("the connection was lost"))
 
 
 class Transport(AiohttpTransport):
     """As its parent, without cookies; the aiohttp reader of an answer's body is in its extensions."""
 
+    _connector: _Connector
+
     def get_client(self) -> aiohttp.ClientSession:
-        connector = _Connector(limit=0, keepalive_timeout=_IDLE_SECONDS, ssl=self.ssl_context)
-        return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
+        self._connector = _Connector(limit=0, keepalive_timeout=_IDLE_SECONDS, ssl=self.ssl_context)
+        jar = aiohttp.DummyCookieJar()
+        return aiohttp.ClientSession(connector=self._connector, cookie_jar=jar, trust_env=False)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         response = await super().handle_async_request(request)
         assert isinstance(response.stream, AiohttpResponseStream)
-        response.extensions["reader"] = response.stream._aiohttp_response.content
+        raw = response.stream._aiohttp_response
+        self._connector.reads(raw.connection, raw.content)
+        response.extensions["reader"] = raw.content
         return response
 
 

@@ -85,6 +85,8 @@ async def test_it_reads_a_body_however_it_is_framed(client: Client) -> None:
     [
         [OK + b"transfer-encoding: chunked\r\n\r\n3\r\nabc\r\n"],
         [OK + b"transfer-encoding: chunked\r\n\r\n9\r\nabc"],
+        [OK + b"transfer-encoding: chunked\r\n\r\n", b"nonsense\r\n"],
+        [OK + b"transfer-encoding: chunked\r\n\r\n3\r\nabc\r\n", b"nonsense\r\n"],
         [OK + b"content-length: 9\r\n\r\nabc"],
     ],
 )
