@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from headrace.testing.services import Services
 from tenants.meters import holds
 from tenants.meters.holds import Ended, Refused, Taken, TooLarge
 from tenants.meters.meter import CONCURRENCY, OUTPUT_TOKENS, meters_of
@@ -241,7 +240,7 @@ class Meters(RuleBasedStateMachine):
         return self.runner.run(call)
 
 
-def test_it_agrees_with_a_model(services: Services) -> None:
+def test_it_agrees_with_a_model() -> None:
     checks = list(HealthCheck)
     options = settings(
         max_examples=40, stateful_step_count=40, deadline=None, database=None, suppress_health_check=checks
