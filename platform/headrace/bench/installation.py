@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 
 from headrace.bench.benchmark import BenchmarkFailed
-from headrace.testing.services import Services
+from headrace.testing.stores import Services
 
 
 class Installation:

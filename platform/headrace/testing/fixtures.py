@@ -9,7 +9,7 @@ from django.core.management import call_command
 from pytest_django import DjangoDbBlocker
 
 from headrace.testing.plugin import SERVICES
-from headrace.testing.services import Services
+from headrace.testing.stores import Services
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from collections.abc import Generator
 
 import pytest
 
-from headrace.testing.services import Services
+from headrace.testing.stores import Services
 
 SERVICES = pytest.StashKey[Services]()
 _OPERATORS_OWN = ("DATABASE_OWNER_URL", "DATABASE_APP_URL", "HEADRACE_PORT")

@@ -12,7 +12,7 @@ import redis
 from pytest_django import DjangoDbBlocker
 
 from headrace.api.tests.calling import Place
-from headrace.testing.services import Services
+from headrace.testing.stores import Services
 from headrace.testing.upstream import ScriptedUpstream
 from headrace.testing.web import WebProcess
 from headrace.testing.world import World

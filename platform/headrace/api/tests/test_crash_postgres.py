@@ -15,7 +15,7 @@ from django.db import connections
 from headrace.api.tests.conftest import QUICK
 from headrace.testing.clients import streams
 from headrace.testing.invariants import eventually, settled, warnings
-from headrace.testing.services import Services
+from headrace.testing.stores import Services
 from headrace.testing.upstream import prompt
 from headrace.testing.web import WebProcess
 from headrace.testing.world import World

@@ -18,7 +18,7 @@ from headrace.api.tests.conftest import QUICK
 from headrace.stack.parts.celery import Beat, Worker
 from headrace.stack.process import Process
 from headrace.testing.invariants import eventually
-from headrace.testing.services import Services
+from headrace.testing.stores import Services
 from headrace.testing.web import ROOT
 from headrace.testing.world import at_rest
 from tenants.meters import holds

@@ -12,7 +12,7 @@ from headrace.api.tests.conftest import QUICK
 from headrace.testing.clients import Caller, streams
 from headrace.testing.faults import RedisProxy
 from headrace.testing.invariants import debt, events, eventually, parts, settled, warnings
-from headrace.testing.services import Services
+from headrace.testing.stores import Services
 from headrace.testing.upstream import prompt
 from headrace.testing.web import WebProcess
 from headrace.testing.world import World, at_rest

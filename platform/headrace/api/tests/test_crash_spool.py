@@ -16,7 +16,7 @@ from headrace.api.final_word import FinalWord
 from headrace.api.spool import Spool
 from headrace.api.spool_file import SpoolFile, adopt
 from headrace.testing.invariants import eventually
-from headrace.testing.services import Services
+from headrace.testing.stores import Services
 from headrace.testing.web import WebProcess
 from tenants.meters import holds
 

@@ -13,7 +13,7 @@ import redis
 from billing.settlement import reap_expired
 from headrace.testing.clients import Caller, Stream, streams
 from headrace.testing.invariants import eventually, settled, warnings
-from headrace.testing.services import Services
+from headrace.testing.stores import Services
 from headrace.testing.upstream import ScriptedUpstream, prompt
 from headrace.testing.web import WebProcess
 from headrace.testing.world import World

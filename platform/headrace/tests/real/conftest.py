@@ -7,7 +7,7 @@ import redis
 from pytest_django import DjangoDbBlocker
 
 from headrace.testing.engine import Engine, start_llamacpp, start_sglang
-from headrace.testing.services import Services
+from headrace.testing.stores import Services
 from headrace.testing.web import WebProcess
 from headrace.testing.world import World
 
