@@ -66,9 +66,10 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
             super().handleContentChunk(data)
 
     def process(self) -> Any:
-        if not self.channel.is_refused:
-            return super().process()
-        return None
+        if self.channel.is_refused:
+            return None
+        self.requestHeaders.removeHeader(b"Upgrade")  # we speak nothing else; Daphne would hand the connection over
+        return super().process()
 
     def _refuse_body(self) -> None:
         self.channel.refuse(ApiError("body_too_large", f"The body is larger than {settings.BODY_LIMIT} bytes."))

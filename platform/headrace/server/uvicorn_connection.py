@@ -1,6 +1,7 @@
 """uvicorn's connection with what it lacks: an end for requests that trickle in and for clients that do not read."""
 
 import asyncio
+import re
 
 from django.conf import settings
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -11,6 +12,10 @@ from headrace.server.refusal import refusal
 from headrace.server.uvicorn_transport import Transport
 
 _HEAD_LIMIT = 64 * 1024
+_HEAD_END = b"\r\n\r\n"
+# Java's client asks for HTTP/2 with each first request. The parser would take what follows for that protocol, and the
+# request's body be lost; we speak nothing else, so the wish is overlooked.
+_WISH = re.compile(rb"\r\nupgrade(?=[ \t]*:)", re.IGNORECASE)
 # What a body may take on the wire, of its own size: it may come in chunks, each with a size and line ends.
 _WIRE_FACTOR = 2
 
@@ -33,7 +38,8 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(Transport(transport, self.loop))  # type: ignore[arg-type]
         send_buffer.bound(transport.get_extra_info("socket"))
-        self._head = self._wire = self._unsent = 0
+        self._wire = self._unsent = 0
+        self._head = b""
         self._is_reading_head = True
         self._is_deaf = False
         self._stall: asyncio.TimerHandle | None = None
@@ -54,24 +60,48 @@ class Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._is_deaf or self.transport.is_closing():
             return
-        self._wire += len(data)
         if self._is_reading_head:
-            self._head += len(data)
+            data = self._whole_head(data)
+        if not data:
+            return
+        self._wire += len(data)
         super().data_received(data)
-        if self._is_reading_head and self._head > _HEAD_LIMIT:
-            self._refuse(ApiError("invalid_request", "The request's headers are too large."))
-        elif self._wire > _HEAD_LIMIT + _WIRE_FACTOR * settings.BODY_LIMIT:
+        if self._wire > _HEAD_LIMIT + _WIRE_FACTOR * settings.BODY_LIMIT:
             self._refuse(ApiError("body_too_large", f"The body is larger than {settings.BODY_LIMIT} bytes."))
+
+    def _whole_head(self, data: bytes) -> bytes:
+        """What came, from the beginning of its request; nothing before all of the head is there."""
+        data = self._head + data if self._head else data.lstrip(b"\r\n")  # some clients end a body with an empty line
+        if not data:
+            return b""
+        if self.is_answering:
+            self._turn_deaf()
+            return b""
+        self._begin()
+        end = data.find(_HEAD_END)
+        if (len(data) if end < 0 else end) > _HEAD_LIMIT:
+            self._refuse(ApiError("invalid_request", "The request's headers are too large."))
+            return b""
+        if end < 0:
+            self._head = data
+            return b""
+        self._head = b""
+        return _WISH.sub(b"\r\nx-upgrade", data[:end]) + data[end:]
+
+    def _begin(self) -> None:
+        """A request begins to arrive."""
+        self._unset_keepalive_if_required()
+        self.transport.is_arriving = True
+        if self._deadline is None:
+            self._deadline = self._start_deadline()
 
     def on_message_begin(self) -> None:
         if self.is_answering:
             raise _Pipelined
         super().on_message_begin()
         self.scope["extensions"] = {"headrace.drop": self.transport.abort}  # type: ignore[dict-item]
-        self.transport.is_arriving = self._is_reading_head = True
-        self._head = self._wire = 0
-        if self._deadline is None:
-            self._deadline = self._start_deadline()
+        self._wire = 0
+        self._begin()
 
     def on_headers_complete(self) -> None:
         self._is_reading_head = False
@@ -79,16 +109,20 @@ class Connection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self.transport.is_arriving = False
+        self._is_reading_head = True
         self._end_deadline()
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
         """What came is not a request, or came too early: an answer under way is finished first."""
         if self.is_answering:
-            self._is_deaf = True
-            self.cycle.keep_alive = False
+            self._turn_deaf()
         else:
             super().send_400_response(msg)
+
+    def _turn_deaf(self) -> None:
+        self._is_deaf = True
+        self.cycle.keep_alive = False
 
     def _start_deadline(self) -> asyncio.TimerHandle:
         return self.loop.call_later(settings.BODY_SECONDS, self._is_late)

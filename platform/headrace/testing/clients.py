@@ -69,6 +69,16 @@ class Caller:
             if line.startswith(b"data: "):
                 return line[6:].strip().decode()
 
+    async def body(self) -> bytes:
+        """The body of an answer whose head was read; its connection serves the next request."""
+        if self._length:
+            return await self.reader.readexactly(self._length)
+        body = b""
+        while size := int(await self._line(), 16):
+            body += (await self.reader.readexactly(size + 2))[:-2]
+        await self._line()
+        return body
+
     async def error(self) -> str:
         """The code of a refusal, whose head was read: its body's, or that of the next error event."""
         body = await self.reader.readexactly(self._length) if self._length else b""

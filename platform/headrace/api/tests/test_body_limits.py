@@ -7,8 +7,8 @@ import pytest
 import redis
 
 from headrace.testing.clients import Caller, Head, head, request, streams
-from headrace.testing.invariants import clients, eventually, idle, memory, settled
-from headrace.testing.upstream import ScriptedUpstream, prompt
+from headrace.testing.invariants import clients, eventually, memory, settled
+from headrace.testing.upstream import prompt
 from headrace.testing.web import WebProcess
 from headrace.testing.world import World
 
@@ -132,29 +132,6 @@ async def test_it_bounds_what_comes_before_the_body(quick_web: WebProcess, world
     await asyncio.gather(pouring, return_exceptions=True)
     await caller.leave()
     assert memory(quick_web) < resident + 16 * 2**20
-
-
-async def test_it_answers_one_request_at_a_time_and_still_sees_its_client_leave(
-    quick_web: WebProcess, world: World, upstream: ScriptedUpstream, valkey: "redis.Redis"
-) -> None:
-    """More than the declared body, be it rubbish or a next request, is not served and does not make us deaf."""
-    world.wait_known(quick_web)
-    for more in (b"more than was declared", request(world), b"x" * 300_000):
-        caller = await Caller.to(quick_web.url)
-        await caller.send(request(world, content=prompt(tokens=3, interval_ms=50), stream=True) + more)
-        assert (await caller.head()).status == 200
-        assert (await caller.rest()).endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n")
-        await caller.leave()
-        leaver = await Caller.to(quick_web.url)
-        await leaver.send(request(world, content=prompt(first_ms=60_000), stream=True))
-        await asyncio.sleep(0.2)
-        await leaver.send(more)
-        await asyncio.sleep(0.1)
-        assert upstream.stats()["open"] == 1
-        await leaver.leave()
-        idle(upstream, 1)
-    records = settled(valkey, world, 6)
-    assert [record["status"] for record in records] == ["ok", "cancelled"] * 3
 
 
 async def test_it_refuses_compressed_bodies(quick_web: WebProcess, world: World) -> None:
