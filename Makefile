@@ -18,12 +18,17 @@ install: ## the environment: .venv, exactly what requirements.lock says
 up: install ## everything on this machine, with a demo tenant; Ctrl-C stops it
 	@exec $(RUN) manage.py up $(ARGS)
 
-test: install ## all tests, with lint, types and layers
+test: install ## all tests, with lint, types and layers (ARGS="..." runs pytest alone, with these arguments)
+ifdef ARGS
+	$(RUN) -m pytest $(ARGS)
+else
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy .
 	$(VENV)/bin/lint-imports
-	$(RUN) -m pytest $(ARGS)
+	$(RUN) -m pytest -q -n 2 --dist loadfile -m 'not alone and not sglang'
+	$(RUN) -m pytest -q -m 'alone and not sglang'
+endif
 
 sglang: ## the environment of the real SGLang on a CPU: .venv-sglang, about 2 GB
 	@.ci/environment .venv-sglang engines/launch/sglang_requirements.txt engines/launch/sglang_requirements_no_deps.txt

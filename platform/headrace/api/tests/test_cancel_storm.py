@@ -18,6 +18,8 @@ from headrace.testing.upstream import ScriptedUpstream, prompt
 from headrace.testing.web import WebProcess
 from headrace.testing.world import World
 
+pytestmark = pytest.mark.alone  # it measures time
+
 REQUESTS = 1000
 AT_ONCE = 50
 

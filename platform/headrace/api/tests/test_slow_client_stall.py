@@ -4,6 +4,7 @@ import asyncio
 import time
 from typing import Any
 
+import pytest
 import redis
 
 from headrace.testing.clients import Caller, streams
@@ -11,6 +12,8 @@ from headrace.testing.invariants import clients, eventually, memory, settled
 from headrace.testing.upstream import ScriptedUpstream, prompt
 from headrace.testing.web import WebProcess
 from headrace.testing.world import World
+
+pytestmark = pytest.mark.alone  # it measures time
 
 WINDOW = 8192
 EVENT = 20_000  # bytes
