@@ -37,21 +37,21 @@ class _Connector(aiohttp.TCPConnector):
         connection = await super().connect(*arguments, **options)
         protocol = connection.protocol
         is_reused.set(protocol in self._readers)
-        if protocol is not None and protocol not in self._readers:
+        if protocol is not None and protocol not in self._readers and (closed := protocol.closed) is not None:
             self._readers[protocol] = None
-            if (closed := protocol.closed) is not None:
-                closed.add_done_callback(partial(self._lost, ref(protocol)))
+            closed.add_done_callback(partial(self._lost, ref(protocol)))
         return connection
 
     def reads(self, connection: aiohttp.connector.Connection | None, reader: aiohttp.StreamReader) -> None:
         """`reader` gets the body that comes on `connection`, None if it has come whole already."""
-        if connection is not None and connection.protocol is not None:
+        if connection is not None and connection.protocol in self._readers:
             self._readers[connection.protocol] = reader
 
     def _lost(self, protocol: "ref[Any]", closed: "asyncio.Future[None]") -> None:
         if not closed.cancelled():
             closed.exception()  # seen: whoever reads hears of it
-        reader = self._readers.get(protocol())
+        # Taken out: a reader holds its protocol, so that nothing would ever free the two.
+        reader = self._readers.pop(protocol(), None)
         if reader is not None and not reader.is_eof() and reader.exception() is None:
             reader.set_exception(aiohttp.ClientPayloadError("the connection was lost"))
 
