@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 from billing.models import Status, UsageSource
-from billing.usage import VERSION, UsageEvent, admitted_ms
+from billing.usage import VERSION, UsageEvent, admitted_ms, priced
 
 COLUMNS = (
     "request_id", "part", "admitted_at", "finished_at", "tenant", "project", "key", "model", "target", "replica",
@@ -141,6 +141,8 @@ def _cost(event: UsageEvent) -> Decimal | None:
     if event.cost is None:
         if event.cost_nano is not None:
             raise BadEvent("cost_nano without a cost")
+        if event.rates is not None:
+            raise BadEvent("rates without a cost")
         return None
     if not _COST.fullmatch(event.cost):
         raise BadEvent("cost is not a decimal of at most 12 places")
@@ -149,4 +151,13 @@ def _cost(event: UsageEvent) -> Decimal | None:
         raise BadEvent("cost_nano is not the ceiling of cost in 1e-9 units")
     if event.cost_nano is not None and not 0 <= event.cost_nano < 2**63:
         raise BadEvent("cost_nano is negative or too large")
+    if event.rates is not None and not _is_at_rates(event, cost):
+        raise BadEvent("cost is not what the tokens cost at the rates")
     return cost
+
+
+def _is_at_rates(event: UsageEvent, cost: Decimal) -> bool:
+    try:
+        return Decimal(priced(event).cost or 0) == cost
+    except ArithmeticError:  # rates of more places than a price can have, or no numbers
+        return False

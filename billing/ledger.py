@@ -9,7 +9,7 @@ from billing.events import COLUMNS, Entry
 
 LOCK_TIMEOUT = "5s"
 _COLUMNS = ", ".join(COLUMNS)
-_BUCKET = ("tenant", "hour", "project", "key", "model", "target", "kind", "currency")
+_BUCKET = ("tenant", "hour", "project", "key", "model", "target", "kind", "currency", "price")
 # Each column of an hour and what a row adds to it. A correction (part > 0) is no request.
 _SUMS = {
     "requests": "count(*) FILTER (WHERE part = 0)",
@@ -24,6 +24,7 @@ _SUMS = {
     "output_tokens": "sum(output_tokens)",
     "reasoning_tokens": "sum(reasoning_tokens)",
     "cost": "coalesce(sum(cost), 0)",
+    "cost_nano": "coalesce(sum(cost_nano), 0)",
 }
 # Records first, then hours, each in the order of their keys: two drains at once wait for each other and never deadlock.
 # Hours are summed from the rows that were really inserted, so that an event read twice counts once.
@@ -35,10 +36,10 @@ WITH written AS (
     RETURNING *
 ), sums AS (
     SELECT written.tenant, date_trunc('hour', admitted_at, coalesce(t.time_zone, 'UTC')) AS hour,
-           project, key, model, target, kind, written.currency,
+           project, key, model, target, kind, written.currency, coalesce(price, '') AS price,
            {", ".join(f"{total} AS {name}" for name, total in _SUMS.items())}
     FROM written LEFT JOIN tenants_tenant t ON t.slug = written.tenant
-    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
+    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9
 ), hours AS (
     INSERT INTO billing_usagehour ({", ".join([*_BUCKET, *_SUMS])})
     SELECT {", ".join([*_BUCKET, *_SUMS])} FROM sums ORDER BY {", ".join(_BUCKET)}

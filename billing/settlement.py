@@ -11,14 +11,14 @@ import time
 import msgspec
 import redis
 
-from billing.usage import Progress, UsageEvent, iso
+from billing.usage import Progress, UsageEvent, iso, priced
 from tenants.meters import holds
-from tenants.meters.meter import INPUT_TOKENS, OUTPUT_TOKENS
+from tenants.meters.meter import COST, INPUT_TOKENS, OUTPUT_TOKENS
 
 log = logging.getLogger("headrace.ledger")
 
 _encode = msgspec.json.encode
-_NOTHING = {INPUT_TOKENS: 0, OUTPUT_TOKENS: 0}
+_NOTHING = {INPUT_TOKENS: 0, OUTPUT_TOKENS: 0, COST: 0}
 
 
 class Remembered(msgspec.Struct):
@@ -68,10 +68,13 @@ def _reap(client: "redis.Redis", hold: holds.ExpiredHold) -> str:
         event.output_tokens, event.reasoning_tokens = progress.output_tokens, progress.reasoning_tokens
         event.usage_source, event.ttft_ms = progress.usage_source, progress.ttft_ms
         event.upstream_id, event.replica = progress.upstream_id, progress.replica or event.replica
-        used = {INPUT_TOKENS: event.input_tokens, OUTPUT_TOKENS: event.output_tokens}
+        if progress.target:  # another than at admission may have served it
+            event.target, event.price, event.rates = progress.target, progress.price, progress.rates
+        event = priced(event)
+        used = {INPUT_TOKENS: event.input_tokens, OUTPUT_TOKENS: event.output_tokens, COST: event.cost_nano or 0}
     else:
         event.status = "abandoned"  # its upstream was never opened: all goes back
-        used = _NOTHING
+        event, used = priced(event), _NOTHING
     memory = _remembered(event)
     return holds.reap(client, request_id=hold.request_id, used=used, event=_encode(event), memory=memory)
 
@@ -94,4 +97,4 @@ def correction(event: UsageEvent, tombstone: str) -> UsageEvent | None:
         reasoning_tokens=max(0, event.reasoning_tokens - reaped.reasoning_tokens),
     )
     late.cached_input_tokens = min(late.cached_input_tokens, late.input_tokens)
-    return late if late.input_tokens or late.output_tokens else None
+    return priced(late) if late.input_tokens or late.output_tokens else None

@@ -9,6 +9,9 @@ from uuid import UUID
 
 import msgspec
 
+from billing import pricing
+from billing.pricing import Rates
+
 VERSION = 1
 
 
@@ -17,8 +20,9 @@ class UsageEvent(msgspec.Struct, kw_only=True):
 
     Tokens are counts; `cached_input_tokens` is a subset of `input_tokens`, `reasoning_tokens` of `output_tokens`.
     Durations are milliseconds; `ttft_ms` and `tpot_ms` are None where no token came. `cost` is exact, in `currency`,
-    and None while unpriced; `cost_nano` is its ceiling in 1e-9 units. Times are ISO 8601 in UTC with milliseconds;
-    `admitted_at` is the millisecond inside the request's UUIDv7, never a second reading of a clock.
+    and None while unpriced; `cost_nano` is its ceiling in 1e-9 units; `price` is the version of the price in force when
+    the request was admitted, for the target that served it, `rates` what it says (pricing.py). Times are ISO 8601 in
+    UTC with milliseconds; `admitted_at` is the millisecond inside the request's UUIDv7, never a second clock's reading.
     """
 
     v: int = VERSION
@@ -42,6 +46,7 @@ class UsageEvent(msgspec.Struct, kw_only=True):
     cost_nano: int | None = None
     currency: str
     price: str | None = None
+    rates: Rates | None = None
     admitted_at: str
     finished_at: str = ""
     queue_ms: int = 0
@@ -63,7 +68,23 @@ class Progress(msgspec.Struct, kw_only=True):
     usage_source: str = "reported"
     ttft_ms: float | None = None
     upstream_id: str | None = None
+    target: str = ""
     replica: str = ""
+    price: str | None = None
+    rates: Rates | None = None
+
+
+def priced(event: UsageEvent) -> UsageEvent:
+    """`event` with what its own tokens cost at its own rates; without rates it is unpriced."""
+    if event.rates is None:
+        return msgspec.structs.replace(event, cost=None, cost_nano=None, price=None)
+    cost = pricing.cost(
+        event.rates,
+        input_tokens=event.input_tokens,
+        cached_input_tokens=event.cached_input_tokens,
+        output_tokens=event.output_tokens,
+    )
+    return msgspec.structs.replace(event, cost=pricing.text(cost), cost_nano=pricing.nano(cost))
 
 
 def new_request_id(now_ms: int) -> UUID:

@@ -7,7 +7,8 @@ class UsageHour(models.Model):
     """Sums of records and corrections by the tenant's local hour, kept by the drain in the transaction of their rows.
 
     `hour` is the instant at which that local hour began. A correction adds its tokens and cost to the hour in which its
-    request was admitted, and counts in `corrections`, not in `requests`. `cost` leaves out the `unpriced`.
+    request was admitted, and counts in `corrections`, not in `requests`. `cost` leaves out the `unpriced`; being of one
+    price, it is exactly what the sums of tokens cost (pricing.py).
     """
 
     tenant = models.TextField()
@@ -18,6 +19,7 @@ class UsageHour(models.Model):
     target = models.TextField()
     kind = models.TextField()
     currency = models.CharField(max_length=3)
+    price = models.TextField(default="", help_text="The version of the price; empty: unpriced.")
     requests = models.BigIntegerField()
     errors = models.BigIntegerField(help_text="Status error, incomplete or reaped.")
     cancelled = models.BigIntegerField()
@@ -30,6 +32,7 @@ class UsageHour(models.Model):
     output_tokens = models.BigIntegerField()
     reasoning_tokens = models.BigIntegerField()
     cost = models.DecimalField(max_digits=24, decimal_places=12)
+    cost_nano = models.BigIntegerField(default=0, help_text="What budgets were charged, in units of 1e-9.")
 
     objects = UsageQuerySet["UsageHour"].as_manager()
 
@@ -39,7 +42,7 @@ class UsageHour(models.Model):
         default_permissions = ("view",)
         constraints = [
             models.UniqueConstraint(
-                fields=["tenant", "hour", "project", "key", "model", "target", "kind", "currency"],
+                fields=["tenant", "hour", "project", "key", "model", "target", "kind", "currency", "price"],
                 name="billing_usagehour_bucket",
             )
         ]

@@ -7,6 +7,7 @@ REQUESTS = "requests"
 INPUT_TOKENS = "input_tokens"
 OUTPUT_TOKENS = "output_tokens"
 CONCURRENCY = "concurrency"
+COST = "cost"  # in 1e-9 units of the tenant's currency
 
 
 class Meter(msgspec.Struct, frozen=True):

@@ -6,7 +6,8 @@ import time
 import msgspec
 import redis
 
-from billing.usage import UsageEvent, iso, new_request_id
+from billing.usage import UsageEvent, iso, new_request_id, priced
+from headrace.api.charges import quotes_of, worst_cost
 from headrace.api.chat_request import ChatRequest
 from headrace.api.errors import ApiError
 from headrace.api.exchange import Exchange
@@ -15,7 +16,7 @@ from routing.catalog import Replica, Route
 from tenants.keyring import Principal
 from tenants.meters import holds
 from tenants.meters.holds import Level, Taken
-from tenants.meters.meter import CONCURRENCY, INPUT_TOKENS, OUTPUT_TOKENS, REQUESTS, Meter
+from tenants.meters.meter import CONCURRENCY, COST, INPUT_TOKENS, OUTPUT_TOKENS, REQUESTS, Meter
 
 _encode = msgspec.json.encode
 _LIMIT_NAMES = {
@@ -84,9 +85,17 @@ async def admit(gateway: Gateway, principal: Principal, chat: ChatRequest, label
     check_fields(chat, route, replica)
     prompt = gateway.estimator.prompt_tokens(chat.model, chat)
     max_tokens = output_bound(chat, route, principal, prompt)
-    amounts = {REQUESTS: 1, INPUT_TOKENS: prompt, OUTPUT_TOKENS: chat.n * max_tokens, CONCURRENCY: 1}
     now_ms = int(time.time() * 1000)
     request_id = new_request_id(now_ms)
+    quotes = quotes_of(gateway.snapshot.prices, principal, route, now_ms)
+    quote = quotes[target.name]
+    amounts = {
+        REQUESTS: 1,
+        INPUT_TOKENS: prompt,
+        OUTPUT_TOKENS: chat.n * max_tokens,
+        CONCURRENCY: 1,
+        COST: worst_cost(quotes, prompt, chat.n * max_tokens),
+    }
     event = UsageEvent(
         request_id=str(request_id),
         tenant=principal.tenant,
@@ -96,6 +105,8 @@ async def admit(gateway: Gateway, principal: Principal, chat: ChatRequest, label
         target=target.name,
         replica=replica.name,
         currency=principal.currency,
+        price=quote.version if quote else None,
+        rates=quote.rates if quote else None,
         admitted_at=iso(now_ms),
         labels=chat.labels | labels,
     )
@@ -107,7 +118,8 @@ async def admit(gateway: Gateway, principal: Principal, chat: ChatRequest, label
         target=target,
         replica=replica,
         taken=Taken(principal.meters, amounts),
-        event=event,
+        event=priced(event),
+        quotes=quotes,
         prompt_estimate=prompt,
         max_tokens=max_tokens,
     )

@@ -7,8 +7,10 @@ from uuid import UUID
 
 import msgspec
 
-from billing.usage import Progress, UsageEvent, iso
+from billing.price_book import Quote
+from billing.usage import Progress, UsageEvent, iso, priced
 from engines.protocols import Attempt
+from headrace.api.charges import Quotes
 from headrace.api.chat_request import ChatRequest
 from headrace.api.usage_meter import Counts, UsageMeter
 from routing.catalog import Replica, Route, Target
@@ -40,12 +42,14 @@ class Exchange:
         replica: Replica,
         taken: Taken,
         event: UsageEvent,
+        quotes: Quotes,
         prompt_estimate: int,
         max_tokens: int,
     ) -> None:
         self.id = str(request_id)
         self.chat, self.principal, self.route, self.target, self.replica = chat, principal, route, target, replica
         self.taken, self.event = taken, event
+        self.quotes = quotes  # by target's name: its price when the request was admitted, None = unpriced
         self.prompt_estimate, self.max_tokens = prompt_estimate, max_tokens
         self.levels: list[Level] = []
         most_prompt = max(route.context_window, chat.most_prompt)
@@ -78,6 +82,11 @@ class Exchange:
     @property
     def most_output(self) -> int:
         return self.chat.n * self.max_tokens
+
+    @property
+    def quote(self) -> Quote | None:
+        """The price of the target that serves it."""
+        return self.quotes.get(self.target.name)
 
     @property
     def streams_upstream(self) -> bool:
@@ -123,15 +132,22 @@ class Exchange:
                 usage_source=counts.source,
                 ttft_ms=self.ttft_ms,
                 upstream_id=self.attempt.rid if self.attempt else None,
+                target=self.target.name,
                 replica=self.replica.name,
+                price=self.quote.version if self.quote else None,
+                rates=self.quote.rates if self.quote else None,
             )
         )
 
     def record(self, status: str, counts: Counts) -> UsageEvent:
         """The usage event of this request ended now, as `status`."""
-        return msgspec.structs.replace(
+        quote = self.quote
+        record = msgspec.structs.replace(
             self.event,
             status=status,
+            target=self.target.name,
+            price=quote.version if quote else None,
+            rates=quote.rates if quote else None,
             replica=self.replica.name,
             finish_reason=_recordable(self.finish_reason),
             input_tokens=counts.input_tokens,
@@ -144,6 +160,7 @@ class Exchange:
             tpot_ms=self.tpot_ms(counts.output_tokens),
             upstream_id=self.attempt.rid if self.attempt else None,
         )
+        return priced(record)
 
     def start_attempt(self) -> None:
         """The upstream is about to be asked: from here on it may be working for us."""

@@ -6,7 +6,7 @@ import redis.asyncio
 from billing.settlement import correction
 from billing.usage import UsageEvent
 from tenants.meters import holds
-from tenants.meters.meter import INPUT_TOKENS, OUTPUT_TOKENS
+from tenants.meters.meter import COST, INPUT_TOKENS, OUTPUT_TOKENS
 
 _encode = msgspec.json.encode
 
@@ -26,7 +26,9 @@ async def deliver(client: "redis.asyncio.Redis", word: FinalWord) -> None:
     if not answer.startswith("reaped:"):
         return
     late = correction(word.event, answer)
-    more = {INPUT_TOKENS: late.input_tokens, OUTPUT_TOKENS: late.output_tokens} if late else {}
+    more = {}
+    if late:
+        more = {INPUT_TOKENS: late.input_tokens, OUTPUT_TOKENS: late.output_tokens, COST: late.cost_nano or 0}
     await holds.correct(
         client,
         request_id=word.request_id,

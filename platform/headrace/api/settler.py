@@ -19,7 +19,7 @@ from headrace.api.pulse import Pulse
 from headrace.api.spool import Spool
 from headrace.api.usage_meter import Counts
 from routing.selection import InFlight
-from tenants.meters.meter import INPUT_TOKENS, OUTPUT_TOKENS
+from tenants.meters.meter import COST, INPUT_TOKENS, OUTPUT_TOKENS
 
 log = logging.getLogger("headrace.settler")
 requests_log = logging.getLogger("headrace.requests")
@@ -82,7 +82,7 @@ class Settler:
         event = exchange.record(status, counts)
         word = FinalWord(
             request_id=exchange.id,
-            used=_used(exchange, status, counts),
+            used=_used(exchange, status, counts) | {COST: event.cost_nano or 0},
             taken=exchange.taken.as_json().decode(),
             event=event,
         )

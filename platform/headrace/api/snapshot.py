@@ -14,6 +14,7 @@ from typing import Any
 
 import psycopg
 
+from billing import price_book
 from engines import secrets
 from routing import catalog
 from tenants import keyring
@@ -25,7 +26,7 @@ _CHANGES = "SELECT id, table_name, ref FROM config_change WHERE id > %s ORDER BY
 
 
 class Snapshot:
-    """Keys and routes in memory. `ready` once loaded; `age` is the seconds since Postgres last answered."""
+    """Keys, routes and prices in memory. `ready` once loaded; `age` is the seconds since Postgres last answered."""
 
     def __init__(self, database_url: str) -> None:
         self._url = database_url
@@ -34,6 +35,7 @@ class Snapshot:
         self.ready = asyncio.Event()
         self.keys = keyring.Keyring()
         self.catalog = catalog.Catalog({})
+        self.prices = price_book.PriceBook()
 
     @property
     def age(self) -> float:
@@ -73,9 +75,9 @@ class Snapshot:
             row = await (await connection.execute("SELECT coalesce(max(id), 0) FROM config_change")).fetchone()
             for table, (select, _) in keyring.SELECTS.items():
                 fresh.load(table, await (await connection.execute(select)).fetchall())
-            routes = await _read_catalog(connection)
+            routes, prices = await _read_catalog(connection), await _read_prices(connection)
         assert row is not None
-        self._last, self.keys, self.catalog = row[0], fresh, routes
+        self._last, self.keys, self.catalog, self.prices = row[0], fresh, routes, prices
         self._seen = time.monotonic()
         self.ready.set()
 
@@ -95,6 +97,8 @@ class Snapshot:
         }
         if catalog.SELECTS.keys() & touched.keys():
             self.catalog = await _read_catalog(connection)
+        if "billing_price" in touched:
+            self.prices = await _read_prices(connection)
         for table, rows in parts.items():  # all at once: no request sees a key without its project
             self.keys.load(table, rows, gone=touched[table] - {str(row[0]) for row in rows})
         self._last = changes[-1][0]
@@ -116,6 +120,10 @@ async def _read_part(connection: psycopg.AsyncConnection, table: str, refs: set[
 async def _read_catalog(connection: psycopg.AsyncConnection) -> catalog.Catalog:
     rows = {table: await (await connection.execute(select)).fetchall() for table, select in catalog.SELECTS.items()}
     return catalog.build(rows, _unseal)
+
+
+async def _read_prices(connection: psycopg.AsyncConnection) -> price_book.PriceBook:
+    return price_book.PriceBook(await (await connection.execute(price_book.SELECT)).fetchall())
 
 
 def _unseal(sealed: bytes) -> str:

@@ -2,13 +2,14 @@
 
 import secrets
 import time
+from decimal import Decimal
 from typing import Any
 
 import httpx
 import redis
 
 from billing import drain
-from billing.models import UsageRecord
+from billing.models import Price, UsageRecord
 from engines.models import Pool, Replica
 from headrace.testing.web import WebProcess
 from routing.models import Model, Route, Target
@@ -62,6 +63,16 @@ class World:
         """Set the key's limits."""
         ApiKey.objects.filter(pk=self.key.pk).update(**limits)
         time.sleep(0.7)  # every process follows within half a second and a little
+
+    def price(self, input: str = "1", cached_input: str = "0.25", output: str = "4", **fields: Any) -> Price:
+        """A new price of the model, in force from now on."""
+        price = Price.objects.create(
+            **{"model": self.model, "currency": self.tenant.currency}
+            | {"input": Decimal(input), "cached_input": Decimal(cached_input), "output": Decimal(output)}
+            | fields
+        )
+        time.sleep(0.7)
+        return price
 
     def headers(self, secret: str | None = None) -> dict[str, str]:
         return {"authorization": f"Bearer {secret or self.secret}"}
