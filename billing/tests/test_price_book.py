@@ -33,7 +33,7 @@ def book() -> PriceBook:
 def found(at: datetime = NOW, **asked: str) -> str | None:
     request = {"model": "demo", "target": "h100", "tenant": "acme", "currency": "USD"} | asked
     quote = book().find(**request, at_ms=int(at.timestamp() * 1000))
-    return quote and quote.version
+    return quote.version if quote else None
 
 
 def test_it_is_versioned_by_the_model() -> None:

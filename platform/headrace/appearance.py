@@ -37,6 +37,7 @@ _GROUPS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "Ledger": [
         ("Records", "receipt_long", "billing_usagerecord"),
+        ("Prices", "sell", "billing_price"),
         ("Hours", "bar_chart", "billing_usagehour"),
         ("Corrections", "published_with_changes", "billing_usagecorrection"),
         ("Dead letters", "mark_email_unread", "billing_deadletter"),

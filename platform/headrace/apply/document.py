@@ -4,14 +4,17 @@ from dataclasses import dataclass
 
 from django.db import DataError, IntegrityError, connection
 
+from engines.models import Pool, Provider
 from headrace.apply import reader
 from headrace.apply.engines import plan_pools, plan_providers
 from headrace.apply.entries import Entry, read_fields
 from headrace.apply.plan import Change, Minted, Plan
-from headrace.apply.problems import ApplyError, Problem
+from headrace.apply.prices import plan_prices, read_csv
+from headrace.apply.problems import ApplyError, Problem, near
 from headrace.apply.routing import plan_models
 from headrace.apply.sections import DOCUMENT
 from headrace.apply.tenants import plan_tenants
+from routing.models import Model
 from tenants import audit
 
 
@@ -42,11 +45,33 @@ def apply_document(text: str, *, source: str, actor: str, dry_run: bool = False)
         providers = plan_providers(plan, entry.children.get("providers", []))
         models = plan_models(plan, entry.children.get("models", []), pools, providers)
         plan_tenants(plan, entry.children.get("tenants", []), models)
-        if plan.problems.found:
-            raise ApplyError(source, plan.problems.found)
-        if not dry_run:
-            _write(plan, source)
+        plan_prices(plan, entry.children.get("models", []), {*pools, *providers})
+        _carry_out(plan, source, dry_run)
     return Result(plan.changes, [] if dry_run else plan.minted)
+
+
+def apply_prices(text: str, *, source: str, actor: str, dry_run: bool = False) -> Result:
+    """As `apply_document`, of a price list in CSV (prices.read_csv) for models that exist."""
+    plan = Plan()
+    with audit.acting(who=actor, origin="manage.py prices"):
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(hashtext('headrace.config'))")
+        entries, known = read_csv(text, plan.problems), set(Model.objects.values_list("name", flat=True))
+        for entry in entries:
+            if entry.name not in known:
+                plan.problems.add(entry.line, f'there is no model "{entry.name}"{near(entry.name, known)}')
+        places: list[type[Pool] | type[Provider]] = [Pool, Provider]
+        targets = {name for place in places for name in place.objects.values_list("name", flat=True)}
+        plan_prices(plan, entries, targets)
+        _carry_out(plan, source, dry_run)
+    return Result(plan.changes, [])
+
+
+def _carry_out(plan: Plan, source: str, dry_run: bool) -> None:
+    if plan.problems.found:
+        raise ApplyError(source, plan.problems.found)
+    if not dry_run:
+        _write(plan, source)
 
 
 def _write(plan: Plan, source: str) -> None:

@@ -7,7 +7,9 @@ import yaml
 from django.db import transaction
 from django.db.models import Prefetch
 
+from billing.models import Price
 from engines.models import Pool, Provider
+from headrace.apply.prices import current_prices
 from routing.models import Model, Route, Target
 from tenants.models import ApiKey, Limits, Tenant
 
@@ -25,7 +27,9 @@ def export_document(*, tenant: str | None = None) -> str:
             for provider in Provider.objects.all()
         ]
         targets = Prefetch("route__targets", Target.objects.order_by("position"))
-        document["models"] = [_model(model) for model in Model.objects.prefetch_related(targets)]
+        models = list(Model.objects.prefetch_related(targets))
+        prices = current_prices(models)
+        document["models"] = [_model(model, prices[model.name]) for model in models]
     tenants = Tenant.objects.all() if tenant is None else Tenant.objects.filter(slug=tenant)
     keys = Prefetch("keys", ApiKey.objects.select_related("project"))
     related = tenants.prefetch_related("projects", "members__user", keys)
@@ -45,14 +49,22 @@ def _pool(pool: Pool) -> Document:
     }
 
 
-def _model(model: Model) -> Document:
-    return {
+def _model(model: Model, prices: list[Price]) -> Document:
+    entry = {
         "name": model.name,
         "context_window": model.context_window,
         "default_max_tokens": model.default_max_tokens,
         "enabled": model.enabled,
+        "prices": [_price(price) for price in prices],
         "route": _route(model.route),
     }
+    return {name: value for name, value in entry.items() if value != []}
+
+
+def _price(price: Price) -> Document:
+    names = ("target", "tenant", "currency", "input", "cached_input", "output", "cache_hit")
+    entry = {name: value for name in names if (value := getattr(price, name)) not in ("", None)}
+    return entry if price.is_in_force else entry | {"effective_from": price.effective_from.isoformat()}
 
 
 def _route(route: Route) -> Document:

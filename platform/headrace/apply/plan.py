@@ -57,6 +57,7 @@ class Plan:
     problems: Problems = field(default_factory=Problems)
     changes: list[Change] = field(default_factory=list)
     minted: list[Minted] = field(default_factory=list)
+    tenants: set[str] = field(default_factory=set)  # those the document names
 
     def put(self, row: models.Model, entry: Entry, label: str, wanted: Mapping[str, Any]) -> Change | None:
         """Bring `row` (unsaved: to be made) to the `wanted` values, validated; the change, None if there is none.

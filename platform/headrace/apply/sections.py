@@ -80,12 +80,30 @@ ROUTE = Kind(
     later=("conditions",),
 )
 
+# Units of `currency` per million tokens. Without `effective_from` it is the price from now on.
+PRICE = Kind(
+    "price",
+    "",
+    {
+        "target": text,
+        "tenant": text,
+        "currency": text,
+        "input": amount,
+        "cached_input": amount,
+        "output": amount,
+        "cache_hit": optional(amount),
+        "effective_from": moment,
+    },
+    nameless=True,
+    ordered=True,
+)
+
 MODEL = Kind(
     "model",
     "name",
     {"context_window": whole, "default_max_tokens": whole, "enabled": truth},
+    children={"prices": PRICE},
     only={"route": ROUTE},
-    later=("prices",),
 )
 
 DOCUMENT = Kind(

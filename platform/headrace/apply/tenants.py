@@ -18,6 +18,7 @@ from tenants.models import Member, Project, Tenant
 
 def plan_tenants(plan: Plan, entries: list[Entry], models: Mapping[str, Model]) -> None:
     names = [entry.name for entry in entries]
+    plan.tenants.update(names)
     tenants = Tenant.objects.in_bulk(names)
     projects: dict[str, dict[str, Project]] = defaultdict(dict)
     for project in Project.objects.filter(tenant__in=names):

@@ -50,7 +50,11 @@ def test_a_price_that_comes_into_force_during_a_stream_is_for_the_next_one(
 ) -> None:
     old = world.price("1")
     new = Price.objects.create(
-        model=world.model, input=2, cached_input=2, output=2, effective_from=timezone.now() + timedelta(seconds=2.5)
+        model=world.model,
+        input=Decimal(2),
+        cached_input=Decimal(2),
+        output=Decimal(2),
+        effective_from=timezone.now() + timedelta(seconds=2.5),
     )
     world.wait_known(web)
     ask(web, world, prompt(tokens=40, interval_ms=80), stream=True)

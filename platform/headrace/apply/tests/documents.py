@@ -17,6 +17,10 @@ models:
   - name: demo
     context_window: 8192
     default_max_tokens: 512
+    prices:
+      - {input: 0.5, cached_input: 0.05, output: 1.5, currency: EUR}
+      - {input: 0.4, output: 1.2, currency: EUR, tenant: acme}
+      - {input: 0.6, cached_input: 0.06, output: 1.8, currency: EUR, effective_from: 2199-01-01T00:00:00+01:00}
     route:
       targets: [local, {provider: hosted, model: big}]
       timeouts: {connect: 2.5, first_byte: 30, between_events: 20, total: 300}

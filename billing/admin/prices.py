@@ -1,0 +1,104 @@
+"""The operators' page on prices: what holds, what held, and what changes from when."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.db.models import Exists, OuterRef, QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from unfold.admin import ModelAdmin
+from unfold.decorators import display
+
+from billing.models import Price
+from tenants.models import Tenant
+
+FIELDS = (
+    ("model", "currency"),
+    ("target", "tenant"),
+    ("input", "cached_input", "output"),
+    ("cache_hit", "effective_from"),
+)
+SCOPE = ("model", "target", "tenant", "currency")
+COLOURS = {"in force": "success", "superseded": "info", "to come": "warning"}
+
+
+class PriceForm(forms.ModelForm):  # type: ignore[type-arg]
+    class Meta:
+        model = Price
+        fields = tuple(name for row in FIELDS for name in row)
+
+    def clean_tenant(self) -> str:
+        slug: str = self.cleaned_data["tenant"]
+        if slug and not Tenant.objects.filter(pk=slug).exists():
+            raise forms.ValidationError("There is no such tenant.")
+        return slug
+
+
+@admin.register(Price)
+class PriceAdmin(ModelAdmin):
+    list_display = ("version", "for_whom", "state", "began", "per_input", "per_cached", "per_output")
+    list_filter = ("currency", "model")
+    search_fields = ("version", "tenant", "target")
+    form = PriceForm
+    list_fullwidth = True
+
+    def get_fields(self, request: HttpRequest, obj: Price | None = None) -> Any:
+        return (("version", "state"), *FIELDS) if obj else FIELDS
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Price | None = None) -> tuple[str, ...]:
+        if obj is None:
+            return ()
+        fixed = ("version", "state", "model", "currency", "target", "tenant")
+        return (*fixed, *(name for row in FIELDS[2:] for name in row)) if obj.is_in_force else fixed
+
+    def has_delete_permission(self, request: HttpRequest, obj: Price | None = None) -> bool:
+        allowed: bool = super().has_delete_permission(request, obj)
+        return allowed and obj is not None and not obj.is_in_force
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Price]:
+        newer = Price.objects.in_force().filter(
+            effective_from__gt=OuterRef("effective_from"), **{name: OuterRef(name) for name in SCOPE}
+        )
+        rows: QuerySet[Price] = super().get_queryset(request)
+        return rows.annotate(is_superseded=Exists(newer))
+
+    @display(description="For", ordering="tenant")
+    def for_whom(self, price: Price) -> str:
+        return " at ".join(filter(None, [price.tenant or "all tenants", price.target]))
+
+    @display(description="State", label=COLOURS)
+    def state(self, price: Price) -> str:
+        if price.effective_from > timezone.now():
+            return "to come"
+        return "superseded" if price.is_superseded else "in force"  # type: ignore[attr-defined]
+
+    @display(description="From (UTC)", ordering="effective_from")
+    def began(self, price: Price) -> str:
+        return _minute(price.effective_from)
+
+    @display(description="Input, per million")
+    def per_input(self, price: Price) -> SafeString:
+        return _rate(price.input, price.currency)
+
+    @display(description="Cached input")
+    def per_cached(self, price: Price) -> SafeString:
+        return _rate(price.cached_input, price.currency)
+
+    @display(description="Output")
+    def per_output(self, price: Price) -> SafeString:
+        return _rate(price.output, price.currency)
+
+
+def _minute(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M}"
+
+
+def _rate(rate: Decimal, currency: str) -> SafeString:
+    """At least two decimals, and as many as the price has."""
+    digits = max(2, -int(rate.normalize().as_tuple().exponent))
+    return format_html('<span class="hr-number">{}\u00a0{}</span>', f"{rate:,.{digits}f}", currency)

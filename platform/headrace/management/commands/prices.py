@@ -1,0 +1,78 @@
+"""`manage.py prices`: what holds and what is to come; `manage.py prices import FILE.csv`: a new price list."""
+
+import getpass
+import json
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from billing.models import Price
+from headrace.apply import ApplyError, apply_prices
+from headrace.apply.prices import COLUMNS, current_prices
+from routing.models import Model
+
+
+class Command(BaseCommand):
+    help = (
+        "Without a verb, lists the prices in force and to come, in units of their currency per million tokens. "
+        f"`import` reads a CSV whose first line names columns of {', '.join(COLUMNS)}: one without effective_from is "
+        "the price from now on, and one that says what holds already is no change. None in force is ever changed."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("verb", nargs="?", choices=["list", "import"], default="list")
+        parser.add_argument("file", nargs="?", help="the CSV file to import")
+        parser.add_argument("--dry-run", action="store_true", help="print what would change and write nothing")
+        parser.add_argument("--json", action="store_true", help="list as JSON")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["verb"] == "list":
+            self._list(as_json=options["json"])
+        elif options["file"] is None:
+            raise CommandError("name the CSV file to import")
+        else:
+            self._import(options["file"], dry_run=options["dry_run"])
+
+    def _import(self, file: str, *, dry_run: bool) -> None:
+        try:
+            text = Path(file).read_text("utf-8-sig")
+            result = apply_prices(text, source=file, actor=getpass.getuser(), dry_run=dry_run)
+        except (OSError, UnicodeDecodeError) as error:
+            raise CommandError(f"{file} cannot be read: {error}") from error
+        except ApplyError as error:
+            raise CommandError(str(error)) from error
+        for change in result.changes:
+            self.stdout.write(str(change))
+        if dry_run or not result.changes:
+            self.stdout.write("dry run: nothing was written" if result.changes else "no changes")
+
+    def _list(self, *, as_json: bool) -> None:
+        models = list(Model.objects.order_by("name"))
+        prices = current_prices(models)
+        rows = [_values(price) for model in models for price in prices.get(model.name, [])]
+        if as_json:
+            self.stdout.write(json.dumps(rows, indent=2))
+            return
+        for model in models:
+            if model.name not in prices:
+                self.stdout.write(f"{model.name}: no price")
+        for row in rows:
+            where = f" at {row['target']}" if row["target"] else ""
+            whom = f" for {row['tenant']}" if row["tenant"] else ""
+            since = "" if row["in_force"] else f"  from {row['effective_from']}"
+            self.stdout.write(
+                f"{row['version']}{where}{whom}: {row['input']} input, {row['cached_input']} cached, {row['output']}"
+                f" output {row['currency']} per million tokens{since}"
+            )
+
+
+def _values(price: Price) -> dict[str, Any]:
+    rates = ("input", "cached_input", "output", "cache_hit")
+    return {
+        "version": price.version,
+        **{name: getattr(price, name) for name in ("model", "target", "tenant", "currency")},
+        **{name: None if (rate := getattr(price, name)) is None else format(rate.normalize(), "f") for name in rates},
+        "effective_from": price.effective_from.isoformat(),
+        "in_force": price.is_in_force,
+    }
