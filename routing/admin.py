@@ -100,12 +100,12 @@ class TargetInline(TabularInline):
 class RoutePage(ModelAdmin):
     inlines = (TargetInline,)
     ordering = ("model",)
-    list_display = ("model", "targets_in_order", "scope", "unknown_fields", "first_byte", "total")
-    list_filter = ("cache_scope", "unknown_fields")
+    list_display = ("model", "targets_in_order", "policy", "scope", "unknown_fields", "first_byte", "total")
+    list_filter = ("policy", "cache_scope", "unknown_fields")
     search_fields = ("model__name", "targets__pool__name", "targets__provider__name")
     readonly_fields = ("model",)
     fieldsets = (
-        (None, {"fields": ["model", ("cache_scope", "unknown_fields")]}),
+        (None, {"fields": ["model", "policy", ("cache_scope", "unknown_fields")]}),
         ("Timeouts, in seconds", {"fields": [TIMEOUT_FIELDS[:2], TIMEOUT_FIELDS[2:]]}),
     )
 

@@ -10,7 +10,7 @@ from engines.protocols import PROTOCOLS, Upstream
 # The SELECTs whose rows `build` takes, by table.
 SELECTS = {
     "routing_model": "SELECT name, context_window, default_max_tokens, enabled, created_at FROM routing_model",
-    "routing_route": "SELECT model_id, cache_scope, unknown_fields, connect_timeout, first_byte_timeout,"
+    "routing_route": "SELECT model_id, cache_scope, unknown_fields, policy, connect_timeout, first_byte_timeout,"
     " between_events_timeout, total_timeout FROM routing_route",
     "routing_target": "SELECT t.route_id, t.pool_id, t.provider_id, t.upstream_model FROM routing_target t"
     " ORDER BY t.route_id, t.position",
@@ -45,6 +45,7 @@ class Route(msgspec.Struct, frozen=True):
     default_max_tokens: int
     cache_scope: str
     unknown_fields: str
+    policy: str
     connect_timeout: float
     first_byte_timeout: float
     between_events_timeout: float

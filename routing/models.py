@@ -9,6 +9,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from engines.models import Pool, Provider
+from routing.policies import DEFAULT, POLICIES
 
 MODEL_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,199}$"
 LONGEST_TIMEOUT = 86_400.0
@@ -30,6 +31,9 @@ class CacheScope(models.TextChoices):
 class UnknownFields(models.TextChoices):
     REFUSE = "refuse"
     DROP = "drop"
+
+
+POLICY_CHOICES = [(name, name.replace("_", " ")) for name in POLICIES]
 
 
 def _tokens(**options: Any) -> "models.BigIntegerField[int, int]":
@@ -94,6 +98,13 @@ class Route(models.Model):
         default=UnknownFields.REFUSE,
         help_text="Drop: request fields we do not know are removed instead of refused.",
     )
+    policy = models.CharField(
+        max_length=32,
+        choices=POLICY_CHOICES,
+        default=DEFAULT,
+        help_text="How a replica is chosen. Prefix aware: the one with most of the prompt in its cache, unless it "
+        "carries more than its share.",
+    )
     connect_timeout = _seconds(5, "To open the connection.")
     first_byte_timeout = _seconds(60, "To the first content.")
     between_events_timeout = _seconds(60, "Between two events of a stream.")
@@ -103,6 +114,7 @@ class Route(models.Model):
         constraints = [
             models.CheckConstraint(condition=Q(cache_scope__in=CacheScope.values), name="routing_route_cache_scope"),
             models.CheckConstraint(condition=Q(unknown_fields__in=UnknownFields.values), name="routing_route_unknown"),
+            models.CheckConstraint(condition=Q(policy__in=list(POLICIES)), name="routing_route_policy"),
             models.CheckConstraint(condition=_timeouts_hold(), name="routing_route_timeouts"),
         ]
 

@@ -1,32 +1,129 @@
-"""Which replica a request goes to: of the route's first target that has any, the one least busy with our requests."""
+"""Which replicas a request may go to, best first: each target in order, its replicas ranked by the route's policy."""
 
-from collections import Counter
+import random
+from collections.abc import Iterable
+from typing import Protocol
+
+import msgspec
 
 from routing.catalog import Replica, Route, Target
+from routing.policies import POLICIES, Ask, Candidate, Ranked
+from routing.prefix_index import Chain, PrefixIndex
 
 
-class InFlight:
-    """How many requests of this process each replica is busy with."""
+class Want(msgspec.Struct, frozen=True):
+    """The request to place. prompt, output: tokens, estimated. chain: the prompt's blocks, in its cache scope."""
 
-    def __init__(self) -> None:
-        self._running: Counter[str] = Counter()
+    prompt: int
+    output: int = 0
+    chain: Chain = Chain((), 0)
+
+    def need(self, overlap: int) -> int:
+        """What it adds to a replica that has `overlap` of it: tokens to prefill and to decode. What is cached is there
+        already, whoever else reads it."""
+        return max(0, self.prompt - overlap) + self.output
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """What is known of one replica's engine. None: unknown, or too old to go by.
+
+    weight: below 1 while it starts slowly. kv_tokens: the size of its KV cache. kv_used: the share of it in use.
+    """
+
+    is_usable: bool = True
+    state: str = "unknown"
+    weight: float = 1.0
+    kv_tokens: int | None = None
+    kv_used: float | None = None
+    running: int | None = None
+    waiting: int | None = None
+
+
+class Picture(Protocol):
+    """Where readings come from. One that never said anything of a replica answers the default reading."""
+
+    def reading(self, replica: str) -> Reading: ...
+
+
+class Unwatched:
+    """The picture of nobody who looks: every replica may be used."""
+
+    def reading(self, replica: str) -> Reading:
+        return Reading()
+
+
+class Held(Protocol):
+    """What is known of the tokens that replicas hold."""
+
+    def tokens(self, replica: str) -> int | None: ...
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """One replica a request may go to, as it was seen and ranked."""
+
+    target: Target
+    replica: Replica
+    candidate: Candidate
+    ranked: Ranked
+    want: Want
+
+    @property
+    def need(self) -> int:
+        return self.candidate.need
+
+
+class Selection:
+    """Ranks by what the prefix index predicts, what replicas hold and what their engines say.
+
+    room_factor: how many tokens a replica may hold, as a multiple of its KV cache: outputs mostly end before their
+    worst case, and a few waiting requests keep the batch full.
+    """
+
+    def __init__(
+        self,
+        index: PrefixIndex,
+        held: Held,
+        picture: Picture | None = None,
+        *,
+        room_factor: float = 1.25,
+        dice: random.Random | None = None,
+    ) -> None:
+        self._index, self._held, self._picture = index, held, picture or Unwatched()
+        self._room_factor = room_factor
+        self._dice = dice or random.Random()
         self._turn = 0
 
-    def choose(self, route: Route, *, besides: frozenset[str] = frozenset()) -> tuple[Target, Replica] | None:
-        """The least busy replica, ties in turn; None when no target has one. `besides`: those tried already."""
-        for target in route.targets:
-            replicas = [replica for replica in target.replicas if replica.name not in besides]
-            if replicas:
-                self._turn += 1
-                start = self._turn % len(replicas)
-                turned = replicas[start:] + replicas[:start]
-                return target, min(turned, key=lambda replica: self._running[replica.name])
-        return None
+    def choices(self, route: Route, want: Want, *, besides: frozenset[str] = frozenset()) -> list[Choice]:
+        """All usable replicas of the route, its first target's first. `besides`: those tried already."""
+        self._turn += 1
+        return [choice for target in route.targets for choice in self.of_target(route, target, want, besides=besides)]
 
-    def enter(self, replica: Replica) -> None:
-        self._running[replica.name] += 1
+    def of_target(
+        self, route: Route, target: Target, want: Want, *, besides: frozenset[str] = frozenset()
+    ) -> list[Choice]:
+        """The usable replicas of one target, best first."""
+        replicas = {replica.name: replica for replica in target.replicas if replica.name not in besides}
+        seen = {candidate.name: candidate for candidate in self.candidates(replicas.values(), want)}
+        ask = Ask(want.prompt, self._turn, want.chain.mark)
+        ranking = POLICIES[route.policy].rank(ask, list(seen.values()), self._dice)
+        return [Choice(target, replicas[ranked.name], seen[ranked.name], ranked, want) for ranked in ranking]
 
-    def leave(self, replica: Replica) -> None:
-        self._running[replica.name] -= 1
-        if self._running[replica.name] <= 0:
-            del self._running[replica.name]
+    def candidates(self, replicas: Iterable[Replica], want: Want) -> list[Candidate]:
+        """The replicas as a policy sees them."""
+        return [self._candidate(replica.name, want) for replica in replicas]
+
+    def _candidate(self, name: str, want: Want) -> Candidate:
+        overlap = self._index.overlap(name, want.chain, want.prompt)
+        reading = self._picture.reading(name)
+        return Candidate(
+            name=name,
+            overlap=overlap,
+            load=self._held.tokens(name),
+            capacity=None if reading.kv_tokens is None else round(reading.kv_tokens * self._room_factor),
+            need=want.need(overlap),
+            kv_used=reading.kv_used,
+            running=reading.running,
+            waiting=reading.waiting,
+            weight=reading.weight,
+            is_usable=reading.is_usable,
+        )

@@ -66,6 +66,11 @@ DRAIN_SECONDS = env.number("HEADRACE_DRAIN_SECONDS", 60)
 HEADERS_AFTER_SECONDS = env.number("HEADRACE_HEADERS_AFTER_SECONDS", 15, least=0.1)
 CLIENT_STALL_SECONDS = env.number("HEADRACE_CLIENT_STALL_SECONDS", 60, least=0.1)
 MEDIA_HOSTS = env.words("HEADRACE_MEDIA_HOSTS")
+# Tokens of KV cache of a replica that does not tell; the most blocks in a process's prefix index; how many tokens a
+# replica may hold, as a multiple of its KV cache.
+KV_TOKENS = env.integer("HEADRACE_KV_TOKENS", 262_144, least=1024)
+PREFIX_INDEX_ENTRIES = env.integer("HEADRACE_PREFIX_INDEX_ENTRIES", 200_000, least=1024)
+ROOM_FACTOR = env.number("HEADRACE_ROOM_FACTOR", 1.25, least=0.1)
 # prometheus_client reads this variable when it is first imported.
 os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", str(HOME / "metrics"))
 METRICS_TOKEN = env.text("HEADRACE_METRICS_TOKEN", "")

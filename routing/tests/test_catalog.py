@@ -12,7 +12,7 @@ TIMEOUTS = (5.0, 60.0, 61.0, 600.0)
 def built(**rows: list[tuple[Any, ...]]) -> Catalog:
     base: dict[str, list[tuple[Any, ...]]] = {
         "routing_model": [("chat", 8192, 500, True, NOW)],
-        "routing_route": [("chat", "tenant", "refuse", *TIMEOUTS)],
+        "routing_route": [("chat", "tenant", "refuse", "prefix_aware", *TIMEOUTS)],
         "routing_target": [("chat", "main", None, "")],
         "engines_pool": [("main", "sglang", "smollm2", None, None)],
         "engines_replica": [("main", "r1", "http://10.0.0.1:30000/"), ("main", "r2", "http://10.0.0.2:30000")],
@@ -25,7 +25,7 @@ def test_it_leads_from_a_public_name_to_servers() -> None:
     [route] = built().routes.values()
     assert (route.model, route.context_window, route.default_max_tokens) == ("chat", 8192, 500)
     assert route.created == int(NOW.timestamp())
-    assert (route.cache_scope, route.unknown_fields) == ("tenant", "refuse")
+    assert (route.cache_scope, route.unknown_fields, route.policy) == ("tenant", "refuse", "prefix_aware")
     assert (
         route.connect_timeout,
         route.first_byte_timeout,

@@ -1,10 +1,27 @@
-"""Which replica is chosen: of the first target that has one, the least busy, ties in turn."""
+"""Which replicas are chosen from: each target in order, ranked by the route's policy from what is known of them."""
 
+import random
 from collections import Counter
+
+import msgspec
 
 from engines.protocols import PROTOCOLS, Upstream
 from routing.catalog import Replica, Route, Target
-from routing.selection import InFlight
+from routing.held import HeldTokens
+from routing.prefix_index import Hasher, PrefixIndex
+from routing.selection import Reading, Selection, Want
+
+CHAIN = Hasher("secret").chain(b"x" * 16_000, "acme")
+
+
+class Watched:
+    """A picture that was taken by hand."""
+
+    def __init__(self, **readings: Reading) -> None:
+        self._readings = readings
+
+    def reading(self, replica: str) -> Reading:
+        return self._readings.get(replica.partition("/")[2], Reading())
 
 
 def target(name: str, replicas: int) -> Target:
@@ -12,60 +29,68 @@ def target(name: str, replicas: int) -> Target:
     return Target(name, tuple(Replica(f"{name}/r{number}", upstream) for number in range(replicas)))
 
 
-def route(*targets: Target) -> Route:
-    return Route("chat", 0, 8192, 500, "tenant", "refuse", 5, 60, 60, 600, targets)
+def route(*targets: Target, policy: str = "least_loaded") -> Route:
+    return Route("chat", 0, 8192, 500, "tenant", "refuse", policy, 5, 60, 60, 600, targets)
 
 
-def chosen(in_flight: InFlight, of: Route, **besides: frozenset[str]) -> str:
-    choice = in_flight.choose(of, **besides)
-    assert choice is not None
-    return choice[1].name
+def make(**readings: Reading) -> tuple[Selection, HeldTokens, PrefixIndex]:
+    index, held = PrefixIndex(tokens=100_000, most=10_000), HeldTokens()
+    return Selection(index, held, Watched(**readings), dice=random.Random(1)), held, index
 
 
-def test_it_takes_the_least_busy_replica() -> None:
-    in_flight, where = InFlight(), route(target("a", 3))
-    replicas = where.targets[0].replicas
-    for replica, running in zip(replicas, (2, 1, 3), strict=True):
-        for _ in range(running):
-            in_flight.enter(replica)
-    assert chosen(in_flight, where) == "a/r1"
-    in_flight.enter(replicas[1])
-    in_flight.leave(replicas[0])
-    assert chosen(in_flight, where) == "a/r0"
-
-
-def test_it_takes_turns_between_equals() -> None:
-    in_flight, where = InFlight(), route(target("a", 3))
-    assert Counter(chosen(in_flight, where) for _ in range(30)) == {"a/r0": 10, "a/r1": 10, "a/r2": 10}
+def test_it_takes_the_replica_that_holds_least() -> None:
+    selection, held, _ = make()
+    for replica, tokens in {"a/r0": 200, "a/r1": 100, "a/r2": 300}.items():
+        held.enter(replica, tokens)
+    names = [choice.replica.name for choice in selection.choices(route(target("a", 3)), Want(10))]
+    assert names == ["a/r1", "a/r0", "a/r2"]
+    held.leave("a/r0", 200)
+    held.leave("a/r0", 200)  # once too often is no credit
+    assert held.tokens("a/r0") == 0
 
 
 def test_it_spreads_what_is_entered_evenly() -> None:
-    in_flight, where = InFlight(), route(target("a", 4))
+    selection, held, _ = make()
     taken: Counter[str] = Counter()
     for _ in range(20):
-        choice = in_flight.choose(where)
-        assert choice is not None
-        in_flight.enter(choice[1])
-        taken[choice[1].name] += 1
+        choice = selection.choices(route(target("a", 4)), Want(100, 50))[0]
+        assert choice.need == 150
+        held.enter(choice.replica.name, choice.need)
+        taken[choice.replica.name] += 1
     assert set(taken.values()) == {5}
 
 
-def test_it_takes_the_first_target_that_has_a_replica() -> None:
-    in_flight = InFlight()
+def test_it_ranks_the_targets_in_their_order() -> None:
+    selection, held, _ = make()
     where = route(target("empty", 0), target("a", 1), target("b", 1))
-    for replica in where.targets[1].replicas * 5:
-        in_flight.enter(replica)
-    assert chosen(in_flight, where) == "a/r0"
-    assert chosen(in_flight, where, besides=frozenset({"a/r0"})) == "b/r0"
-    assert in_flight.choose(where, besides=frozenset({"a/r0", "b/r0"})) is None
-    assert in_flight.choose(route()) is None
+    held.enter("a/r0", 10_000)
+    assert [choice.target.name for choice in selection.choices(where, Want(10))] == ["a", "b"]
+    assert [c.target.name for c in selection.choices(where, Want(10), besides=frozenset({"a/r0"}))] == ["b"]
+    assert selection.choices(route(), Want(10)) == []
 
 
-def test_it_forgets_a_replica_with_nothing_running() -> None:
-    in_flight, where = InFlight(), route(target("a", 2))
-    [one, two] = where.targets[0].replicas
-    in_flight.enter(one)
-    in_flight.leave(one)
-    in_flight.leave(one)  # once too often is no credit
-    in_flight.enter(two)
-    assert chosen(in_flight, where) == "a/r0"
+def test_it_finds_the_replica_with_the_prefix_by_the_routes_policy() -> None:
+    selection, _, index = make()
+    index.sent("a/r2", CHAIN, 4000, 1)
+    where = route(target("a", 4), policy="prefix_aware")
+    firsts = Counter(selection.choices(where, Want(4000, 100, CHAIN))[0].replica.name for _ in range(50))
+    assert firsts.most_common(1)[0][0] == "a/r2"
+    choice = next(c for c in selection.choices(where, Want(4000, 100, CHAIN)) if c.replica.name == "a/r2")
+    assert choice.candidate.overlap > 3700
+    assert choice.need == 4100 - choice.candidate.overlap
+    turns = {
+        selection.choices(msgspec.structs.replace(where, policy="round_robin"), Want(4000, 100, CHAIN))[0].replica.name
+        for _ in range(4)
+    }
+    assert len(turns) == 4
+
+
+def test_it_goes_by_the_picture_of_the_engines() -> None:
+    selection, held, _ = make(r0=Reading(is_usable=False), r1=Reading(kv_tokens=1000), r2=Reading(kv_used=0.99))
+    held.enter("a/r1", 1200)
+    choices = selection.choices(route(target("a", 4), policy="prefix_aware"), Want(100))
+    assert "a/r0" not in {choice.replica.name for choice in choices}
+    by_name = {choice.replica.name: choice for choice in choices}
+    assert by_name["a/r1"].candidate.capacity == 1250
+    assert by_name["a/r1"].ranked.is_over
+    assert by_name["a/r2"].ranked.pressure > 0.9

@@ -78,12 +78,13 @@ def output_bound(chat: ChatRequest, route: Route, principal: Principal, prompt: 
 async def admit(gateway: Gateway, principal: Principal, chat: ChatRequest, labels: dict[str, str]) -> Exchange:
     """Take the request's worst case from every meter above its key, or raise ApiError having taken nothing."""
     route = find_route(gateway, principal, chat.model)
-    choice = gateway.in_flight.choose(route)
-    if choice is None:
-        raise ApiError("no_capacity", "No replica of this model is running.", retry_after=1)
-    target, replica = choice
-    check_fields(chat, route, replica)
     prompt = gateway.estimator.prompt_tokens(chat.model, chat)
+    choices = gateway.placing.choices(route, chat, principal.tenant, prompt)
+    if not choices:
+        raise ApiError("no_capacity", "No replica of this model is running.", retry_after=1)
+    choice = choices[0]
+    target, replica = choice.target, choice.replica
+    check_fields(chat, route, replica)
     max_tokens = output_bound(chat, route, principal, prompt)
     now_ms = int(time.time() * 1000)
     request_id = new_request_id(now_ms)
@@ -123,6 +124,7 @@ async def admit(gateway: Gateway, principal: Principal, chat: ChatRequest, label
         prompt_estimate=prompt,
         max_tokens=max_tokens,
     )
+    exchange.choice = choice
     taking = asyncio.create_task(_take(gateway, exchange))
     try:
         exchange.levels = await asyncio.shield(taking)

@@ -24,8 +24,7 @@ async def open_upstream(gateway: Gateway, exchange: Exchange) -> Answer:
     A kept-alive connection that turns out closed is no failure of the replica: the chat goes out once more, on a fresh
     one and under a new name.
     """
-    gateway.in_flight.enter(exchange.replica)
-    exchange.entered = True
+    gateway.placing.sent(exchange)
     try:
         return await _send(gateway, exchange)
     except Stale:

@@ -8,6 +8,8 @@ from headrace.api.chat_request import ChatRequest
 # Until a model has shown its own: English prose runs at 4 to 4.5 bytes a token, code and CJK at about 3.
 _FIRST = 3.5
 _LEAST, _MOST = 1.0, 8.0
+# Until a model has shown its own: chats average a few hundred tokens (ShareGPT about 200, LMSYS-Chat 215).
+_FIRST_OUTPUT = 256.0
 _WEIGHT = 0.05
 
 
@@ -16,6 +18,7 @@ class Estimator:
 
     def __init__(self) -> None:
         self._ratio: dict[str, float] = {}
+        self._output: dict[str, float] = {}
 
     def bytes_per_token(self, model: str) -> float:
         return self._ratio.get(model, _FIRST)
@@ -24,6 +27,14 @@ class Estimator:
         """The estimated prompt, media and message frames included; at least 1."""
         text = chat.content.text_bytes + chat.schema_bytes
         return max(1, chat.content.other_tokens + round(text / self.bytes_per_token(model)))
+
+    def output_tokens(self, model: str, most: int) -> int:
+        """What an answer that may have `most` tokens is likely to have: twice the model's average, to be careful."""
+        return max(1, min(most, round(2 * self._output.get(model, _FIRST_OUTPUT))))
+
+    def learn_output(self, model: str, tokens: int) -> None:
+        """Take one choice's length into the average."""
+        self._output[model] = (1 - _WEIGHT) * self._output.get(model, _FIRST_OUTPUT) + _WEIGHT * tokens
 
     def learn(self, model: str, chat: ChatRequest, prompt_tokens: int) -> None:
         """Take a reported prompt into the average."""

@@ -14,6 +14,8 @@ from headrace.api.charges import Quotes
 from headrace.api.chat_request import ChatRequest
 from headrace.api.usage_meter import Counts, UsageMeter
 from routing.catalog import Replica, Route, Target
+from routing.prefix_index import Sent
+from routing.selection import Choice
 from tenants.keyring import Principal
 from tenants.meters.holds import Level, Taken
 
@@ -68,7 +70,8 @@ class Exchange:
         self.sending_since: float | None = None
         self.is_watched = False  # whether the server itself ends connections whose client takes nothing
         self.finish_reason: str | None = None
-        self.entered = False  # whether its replica counts it as running
+        self.choice: Choice | None = None  # its replica as it was ranked
+        self.sent: Sent | None = None  # what the prefix index believed when its replica was asked; None: it was not
         self.on_silence: Callable[[float], None] | None = None  # told the time each beat, while all deadlines hold
         self.task: asyncio.Task[None] | None = None
         self.interruption: Exception | None = None

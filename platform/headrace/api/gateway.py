@@ -14,12 +14,12 @@ from redis.backoff import NoBackoff
 
 from engines.client import Client
 from headrace.api.estimate import Estimator
+from headrace.api.placing import Placing
 from headrace.api.pulse import Pulse
 from headrace.api.settler import Settler
 from headrace.api.snapshot import Snapshot
 from headrace.api.spool import Spool
 from headrace.api.withdrawals import Withdrawals
-from routing.selection import InFlight
 
 log = logging.getLogger("headrace.gateway")
 
@@ -66,14 +66,14 @@ class Gateway:
         self.client = Client()
         self.snapshot = Snapshot(settings.DATABASE_URL)
         self.estimator = Estimator()
-        self.in_flight = InFlight()
+        self.placing = Placing(settings.SECRET_KEY, self.estimator)
         self.spool = Spool(settings.HOME / "spool", self.redis)
         self.withdrawals = Withdrawals(self.redis)
         self.pulse = Pulse(self.redis, self.estimator, lease_seconds=settings.LEASE_SECONDS)
         self.settler = Settler(
             client=self.client,
             estimator=self.estimator,
-            in_flight=self.in_flight,
+            placing=self.placing,
             pulse=self.pulse,
             redis=self.redis,
             spool=self.spool,

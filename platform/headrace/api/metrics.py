@@ -7,7 +7,7 @@ directory), so any of them can answer for all.
 import os
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from billing.usage import UsageEvent
@@ -29,6 +29,14 @@ TPOT = Histogram(
     ("model", "target"),
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.25, 1.0),
 )
+# Of requests whose engine said how much of the prompt its cache had; the ratio to prompt tokens is the hit rate.
+PREFIX_TOKENS = Counter(
+    "headrace_prefix_tokens",
+    "Prompt tokens in the chosen replica's cache; class is predicted by the prefix index, or reported by the engine.",
+    ("model", "target", "class"),
+)
+PREFIX_ENTRIES = Gauge("headrace_prefix_index_entries", "Blocks the prefix indexes hold.", multiprocess_mode="livesum")
+PREFIX_BYTES = Gauge("headrace_prefix_index_bytes", "Memory the prefix indexes take.", multiprocess_mode="livesum")
 REFUSED = Counter("headrace_refused", "Requests refused before admission, by error code.", ("code",))
 # taken: the engine took the word; failed: it did not; ignored: it worked on all the same, for nobody.
 ABORTS = Counter("headrace_upstream_aborts", "Attempts given up, by what the engine made of it.", ("outcome",))
@@ -48,6 +56,12 @@ def observe(event: UsageEvent) -> None:
         TTFT.labels(event.model, event.target).observe(event.ttft_ms / 1000)
     if event.tpot_ms is not None:
         TPOT.labels(event.model, event.target).observe(event.tpot_ms / 1000)
+
+
+def prefix(model: str, target: str, predicted: int, reported: int) -> None:
+    """Count what was predicted of one prompt's prefix beside what its engine reported."""
+    PREFIX_TOKENS.labels(model, target, "predicted").inc(predicted)
+    PREFIX_TOKENS.labels(model, target, "reported").inc(reported)
 
 
 def render() -> bytes:

@@ -15,10 +15,10 @@ from headrace.api import metrics
 from headrace.api.estimate import Estimator
 from headrace.api.exchange import Exchange
 from headrace.api.final_word import FinalWord, deliver
+from headrace.api.placing import Placing
 from headrace.api.pulse import Pulse
 from headrace.api.spool import Spool
 from headrace.api.usage_meter import Counts
-from routing.selection import InFlight
 from tenants.meters.meter import COST, INPUT_TOKENS, OUTPUT_TOKENS
 
 log = logging.getLogger("headrace.settler")
@@ -35,12 +35,12 @@ class Settler:
         *,
         client: Client,
         estimator: Estimator,
-        in_flight: InFlight,
+        placing: Placing,
         pulse: Pulse,
         redis: "redis.asyncio.Redis",
         spool: Spool,
     ) -> None:
-        self._client, self._estimator, self._in_flight, self._pulse = client, estimator, in_flight, pulse
+        self._client, self._estimator, self._placing, self._pulse = client, estimator, placing, pulse
         self._redis, self._spool = redis, spool
         self._endings: dict[str, asyncio.Task[Counts]] = {}
 
@@ -74,8 +74,7 @@ class Settler:
             return await self._settle(exchange, status)
         finally:  # whatever went wrong: a hold that nobody settles must not be renewed for ever
             self._pulse.remove(exchange)
-            if exchange.entered:
-                self._in_flight.leave(exchange.replica)
+            self._placing.ended(exchange)
 
     async def _settle(self, exchange: Exchange, status: str) -> Counts:
         counts = exchange.counts(self._estimator.bytes_per_token(exchange.chat.model))

@@ -63,14 +63,15 @@ class UsageMeter:
     """
 
     __slots__ = (
-        "_bytes", "_cached", "_final", "_has_running", "_is_bounded", "_latest", "_most_output", "_most_prompt",
-        "_outputs", "_prompt", "_reasoning", "_text", "events",
+        "_bytes", "_cached", "_final", "_has_cached", "_has_running", "_is_bounded", "_latest", "_most_output",
+        "_most_prompt", "_outputs", "_prompt", "_reasoning", "_text", "events",
     )  # fmt: skip
 
     def __init__(self, *, most_prompt: int, most_output: int) -> None:
         self._most_prompt, self._most_output = most_prompt + _TEMPLATE_TOKENS, most_output
         self._prompt: int | None = None
         self._cached = 0
+        self._has_cached = False
         self._reasoning: dict[int, int] = {}  # by choice; of all of them under -1
         self._outputs: dict[int, int] = {}
         self._latest: dict[int, msgspec.Raw | None] = {}
@@ -90,6 +91,12 @@ class UsageMeter:
         """Whether the upstream has counted the prompt, credibly."""
         self._read_latest()
         return self._prompt is not None
+
+    @property
+    def has_cached(self) -> bool:
+        """Whether the upstream has said how much of the prompt was in its cache."""
+        self._read_latest()
+        return self._has_cached
 
     @property
     def is_reported(self) -> bool:
@@ -129,6 +136,7 @@ class UsageMeter:
             timings = _timings.decode(raw)
         except msgspec.DecodeError:
             return
+        self._has_cached = True
         self._note_prompt(timings.prompt_n + timings.cache_n, timings.cache_n)
         if self._is_credible(timings.predicted_n):
             self._note_output(index, timings.predicted_n)
@@ -180,7 +188,9 @@ class UsageMeter:
             return None
         if usage.prompt_tokens is not None:
             details = usage.prompt_tokens_details
-            self._note_prompt(usage.prompt_tokens, (details.cached_tokens if details else None) or 0)
+            cached = details.cached_tokens if details else None
+            self._has_cached = self._has_cached or cached is not None
+            self._note_prompt(usage.prompt_tokens, cached or 0)
         output = usage.completion_tokens
         if output is None or not self._is_credible(output):
             return None

@@ -74,6 +74,7 @@ def _route(route: Route) -> Document:
         targets.append(entry | ({"model": target.upstream_model} if target.upstream_model else {}))
     return {
         "targets": targets,
+        "policy": route.policy,
         "cache_scope": route.cache_scope,
         "unknown_fields": route.unknown_fields,
         "timeouts": {

@@ -67,7 +67,7 @@ TARGET = Kind(
 ROUTE = Kind(
     "route of model",
     "",
-    {"cache_scope": text, "unknown_fields": text},
+    {"policy": text, "cache_scope": text, "unknown_fields": text},
     groups={
         "timeouts": {
             "connect": ("connect_timeout", seconds),

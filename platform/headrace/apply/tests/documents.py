@@ -24,6 +24,7 @@ models:
     route:
       targets: [local, {provider: hosted, model: big}]
       timeouts: {connect: 2.5, first_byte: 30, between_events: 20, total: 300}
+      policy: least_loaded
       cache_scope: shared
       unknown_fields: drop
   - {name: org/other-1.5, context_window: 500}

@@ -28,6 +28,7 @@ def test_it_writes_everything_a_document_says() -> None:
     demo, other = Model.objects.order_by("name")
     assert [(t.slug, t.upstream_model) for t in demo.route.targets.all()] == [("local", ""), ("hosted", "big")]
     assert (demo.route.connect_timeout, demo.route.cache_scope, demo.route.unknown_fields) == (2.5, "shared", "drop")
+    assert demo.route.policy == "least_loaded"
     assert (other.default_max_tokens, other.route.total_timeout, other.route.targets.count()) == (500, 600, 0)
     acme, globex = Tenant.objects.order_by("slug")
     assert (acme.name, acme.time_zone, acme.limits) == (

@@ -1,0 +1,19 @@
+"""The bytes that decide a prompt, for the prefix index: equal beginnings here are equal beginnings at the engine.
+
+Templates render tools and switches at the head of a prompt, then the messages in order; so does this. The same messages
+with one more at their end give these bytes with more at their end.
+"""
+
+import msgspec
+
+from engines.protocols.base import PROMPT_FIELDS
+from headrace.api.chat_request import ChatRequest
+
+_encode = msgspec.json.encode
+_HEAD = tuple(name for name in PROMPT_FIELDS if name != "messages")
+
+
+def prompt_text(chat: ChatRequest) -> bytes:
+    """Fields of the head as the client wrote them, and the checked messages as JSON without the outer brackets."""
+    head = b"".join(b"%s=%s\n" % (name.encode(), bytes(chat.passed[name])) for name in _HEAD if name in chat.passed)
+    return head + _encode(chat.content.messages)[1:-1]
