@@ -9,9 +9,9 @@ from billing.events import COLUMNS, Entry
 
 LOCK_TIMEOUT = "5s"
 _COLUMNS = ", ".join(COLUMNS)
-_BUCKET = ("tenant", "hour", "project", "key", "model", "target", "kind", "currency", "price")
+BUCKET = ("tenant", "hour", "project", "key", "model", "target", "kind", "currency", "price")
 # Each column of an hour and what a row adds to it. A correction (part > 0) is no request.
-_SUMS = {
+SUMS = {
     "requests": "count(*) FILTER (WHERE part = 0)",
     "errors": "count(*) FILTER (WHERE part = 0 AND status IN ('error', 'incomplete', 'reaped'))",
     "cancelled": "count(*) FILTER (WHERE part = 0 AND status = 'cancelled')",
@@ -26,6 +26,18 @@ _SUMS = {
     "cost": "coalesce(sum(cost), 0)",
     "cost_nano": "coalesce(sum(cost_nano), 0)",
 }
+
+
+def hours_of(rows: str) -> str:
+    """The query that sums `rows`, a table with the columns of a record, by the hour: BUCKET, then SUMS."""
+    return f"""
+    SELECT r.tenant, date_trunc('hour', admitted_at, coalesce(t.time_zone, 'UTC')) AS hour,
+           project, key, model, target, kind, r.currency, coalesce(price, '') AS price,
+           {", ".join(f"{total} AS {name}" for name, total in SUMS.items())}
+    FROM {rows} AS r LEFT JOIN tenants_tenant t ON t.slug = r.tenant
+    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9"""
+
+
 # Records first, then hours, each in the order of their keys: two drains at once wait for each other and never deadlock.
 # Hours are summed from the rows that were really inserted, so that an event read twice counts once.
 _WRITE = f"""
@@ -34,17 +46,12 @@ WITH written AS (
     SELECT {_COLUMNS} FROM usage_batch ORDER BY request_id, part
     ON CONFLICT DO NOTHING
     RETURNING *
-), sums AS (
-    SELECT written.tenant, date_trunc('hour', admitted_at, coalesce(t.time_zone, 'UTC')) AS hour,
-           project, key, model, target, kind, written.currency, coalesce(price, '') AS price,
-           {", ".join(f"{total} AS {name}" for name, total in _SUMS.items())}
-    FROM written LEFT JOIN tenants_tenant t ON t.slug = written.tenant
-    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9
+), sums AS ({hours_of("written")}
 ), hours AS (
-    INSERT INTO billing_usagehour ({", ".join([*_BUCKET, *_SUMS])})
-    SELECT {", ".join([*_BUCKET, *_SUMS])} FROM sums ORDER BY {", ".join(_BUCKET)}
-    ON CONFLICT ({", ".join(_BUCKET)}) DO UPDATE SET
-        {", ".join(f"{name} = billing_usagehour.{name} + excluded.{name}" for name in _SUMS)}
+    INSERT INTO billing_usagehour ({", ".join([*BUCKET, *SUMS])})
+    SELECT {", ".join([*BUCKET, *SUMS])} FROM sums ORDER BY {", ".join(BUCKET)}
+    ON CONFLICT ({", ".join(BUCKET)}) DO UPDATE SET
+        {", ".join(f"{name} = billing_usagehour.{name} + excluded.{name}" for name in SUMS)}
 )
 SELECT count(*) FROM written
 """

@@ -4,6 +4,8 @@ from datetime import UTC, date, datetime
 
 from django.db import connection
 
+from billing.models import DroppedMonth
+
 MONTHS_AHEAD = 2
 
 
@@ -15,6 +17,11 @@ def existing_months() -> set[date]:
             " WHERE inhparent = 'billing_usagerecord'::regclass"
         )
         return {row[0] for row in cursor.fetchall()}
+
+
+def dropped_months() -> set[date]:
+    """The first day of each month whose records retention has dropped. Their hours are kept."""
+    return set(DroppedMonth.objects.values_list("month", flat=True))
 
 
 def ensure_months(now: datetime | None = None) -> list[date]:

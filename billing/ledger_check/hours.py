@@ -1,0 +1,64 @@
+"""Records = rollups: every sum of every hour, in each month whose records are kept."""
+
+from datetime import UTC, date, datetime
+from typing import Any
+
+import redis
+
+from billing import partitions
+from billing.ledger import BUCKET, SUMS, hours_of
+from billing.ledger_check.check import MOST_SHOWN, Check, Outcome, rows
+
+# An hour's records are admitted within it; where clocks are set back by half an hour, it has ninety minutes.
+_RECORDS = """(SELECT * FROM billing_usagerecord
+    WHERE admitted_at >= %(start)s AND admitted_at < %(end)s::timestamptz + interval '2 hours')"""
+_COMPARE = f"""
+WITH summed AS ({hours_of(_RECORDS)}),
+kept AS (SELECT * FROM billing_usagehour WHERE hour >= %(start)s AND hour < %(end)s),
+compared AS (
+    SELECT {", ".join(BUCKET)}, {", ".join(f"s.{name} AS s_{name}, k.{name} AS k_{name}" for name in SUMS)}
+    FROM (SELECT * FROM summed WHERE hour >= %(start)s AND hour < %(end)s) AS s
+    FULL JOIN kept AS k USING ({", ".join(BUCKET)})
+), different AS (
+    SELECT * FROM compared WHERE {" OR ".join(f"s_{name} IS DISTINCT FROM k_{name}" for name in SUMS)}
+)
+SELECT (SELECT count(*) FROM compared) AS compared, (SELECT count(*) FROM different) AS total, d.*
+FROM (SELECT 1) AS one LEFT JOIN (SELECT * FROM different ORDER BY {", ".join(BUCKET)} LIMIT {MOST_SHOWN}) AS d ON true
+"""
+
+
+class Hours(Check):
+    name = "hours"
+    text = "each hour = the sum of its records and corrections, in every column"
+
+    def run(self, client: "redis.Redis") -> Outcome:
+        outcome = Outcome()
+        for month in sorted(_months() - partitions.dropped_months()):
+            found = rows(_COMPARE, {"start": _first(month), "end": _first(partitions.shift(month, 1))})
+            outcome.compared += found[0]["compared"]
+            for row in found if found[0]["total"] else []:
+                outcome.add(_told(row))
+            outcome.total += max(0, found[0]["total"] - MOST_SHOWN)
+        return outcome
+
+
+def _months() -> set[date]:
+    """The months that have records or hours."""
+    hours = rows("SELECT DISTINCT date_trunc('month', hour, 'UTC') AS month FROM billing_usagehour")
+    return partitions.existing_months() | {partitions.month_of(row["month"]) for row in hours}
+
+
+def _first(month: date) -> datetime:
+    return datetime(month.year, month.month, 1, tzinfo=UTC)
+
+
+def _told(row: dict[str, Any]) -> str:
+    where = " ".join(f"{name}={row[name] or '-'}" for name in BUCKET if name != "hour")
+    differing = [name for name in SUMS if row[f"s_{name}"] != row[f"k_{name}"]]
+    if row["k_requests"] is None:
+        said = "there are records and no hour"
+    elif row["s_requests"] is None:
+        said = "there is an hour and no records"
+    else:
+        said = ", ".join(f"{name}: records {row[f's_{name}']}, hour {row[f'k_{name}']}" for name in differing)
+    return f"{row['hour']:%Y-%m-%dT%H:%MZ} {where}: {said}"

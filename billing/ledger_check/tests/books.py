@@ -1,0 +1,55 @@
+"""A small ledger to check: a price, events at it, and damage that no verb of ours could do."""
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from django.db import connection
+from django.utils import timezone
+
+from billing import pricing
+from billing.drain import drain_all
+from billing.ledger_check.check import Outcome
+from billing.ledger_check.registry import CHECKS
+from billing.models import Price
+from billing.tests.stream import Event, append, connect, usage_event
+
+
+def set_price(model: str = "demo") -> Price:
+    """One in force for two years."""
+    return Price.objects.create(
+        model=model,
+        currency="EUR",
+        input=Decimal("0.5"),
+        cached_input=Decimal("0.05"),
+        output=Decimal("1.5"),
+        effective_from=timezone.now() - timedelta(days=730),
+    )
+
+
+def priced_event(price: Price, at: datetime | None = None, **changes: Any) -> Event:
+    event = usage_event(at, price=price.version, model=price.model, **changes)
+    names = ("input_tokens", "cached_input_tokens", "output_tokens")
+    cost = pricing.cost(price.rates, **{name: event[name] for name in names})
+    return event | {"cost": pricing.text(cost), "cost_nano": pricing.nano(cost)}
+
+
+def settle(*events: Event) -> None:
+    with connect() as client:
+        append(client, *events)
+        drain_all(client)
+
+
+def damage(sql: str) -> None:
+    """Change rows that nothing may change."""
+    with connection.cursor() as cursor:
+        cursor.execute("RESET ROLE")
+        cursor.execute("SET LOCAL session_replication_role = replica")
+        cursor.execute(sql)
+        cursor.execute("SET LOCAL session_replication_role = origin")
+        cursor.execute("SET ROLE headrace_system")
+
+
+def found(name: str) -> Outcome:
+    with connect() as client:
+        return CHECKS[name].run(client)
