@@ -51,10 +51,11 @@ class PriceAdmin(ModelAdmin):
         return (("version", "state"), *FIELDS) if obj else FIELDS
 
     def get_readonly_fields(self, request: HttpRequest, obj: Price | None = None) -> tuple[str, ...]:
-        if obj is None:
-            return ()
-        fixed = ("version", "state", "model", "currency", "target", "tenant")
-        return (*fixed, *(name for row in FIELDS[2:] for name in row)) if obj.is_in_force else fixed
+        return ("version", "state", "model", "currency", "target", "tenant") if obj else ()
+
+    def has_change_permission(self, request: HttpRequest, obj: Price | None = None) -> bool:
+        allowed: bool = super().has_change_permission(request, obj)
+        return allowed and (obj is None or not obj.is_in_force)
 
     def has_delete_permission(self, request: HttpRequest, obj: Price | None = None) -> bool:
         allowed: bool = super().has_delete_permission(request, obj)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 from django.db.models import Sum
@@ -11,6 +12,7 @@ from django.utils import timezone
 from billing.models import DeadLetter, UsageHour, UsageRecord
 from engines.models import Replica
 from routing.models import Model
+from tenants.currencies import MINOR_UNITS
 from tenants.models import Tenant
 
 SPAN = timedelta(hours=24)
@@ -61,11 +63,18 @@ def _use(totals: dict[str, int]) -> list[Card]:
 def _cost(hours: Any, totals: dict[str, int]) -> Card:
     """One amount a currency. What has no price is said, and never added as 0."""
     sums = hours.order_by().values_list("currency").annotate(cost=Sum("cost")).order_by("currency")
-    amounts = [f"{cost:,.2f} {currency}" for currency, cost in sums if cost]
+    amounts = [f"{_amount(cost, currency)} {currency}" for currency, cost in sums if cost]
     unpriced = totals["unpriced"]
     detail = f"{_counted(unpriced, 'request')} unpriced" if unpriced else "in 24 hours"
     link = reverse("admin:billing_usagehour_changelist")
     return Card("Cost", ", ".join(amounts) or ("unpriced" if unpriced else "0"), detail, link)
+
+
+def _amount(cost: Decimal, currency: str) -> str:
+    """To the currency's minor unit; what is less than one is not shown as nothing."""
+    digits = MINOR_UNITS.get(currency, 2)
+    least = Decimal(1).scaleb(-digits)
+    return f"{cost:,.{digits}f}" if cost >= least else f"< {least}"
 
 
 def _fleet() -> Card:

@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils.text import capfirst
 
 from billing.drain import drain_all
-from billing.models import DeadLetter, UsageHour, UsageRecord
+from billing.models import DeadLetter, Price, UsageHour, UsageRecord
 from billing.tests.stream import append, connect, usage_event
 from engines import secrets
 from engines.models import Pool, Provider
@@ -325,3 +325,16 @@ def test_it_wants_a_token_against_forged_requests() -> None:
     client.force_login(User.objects.create_superuser("alice"))
     page = reverse("admin:tenants_tenant_changelist")
     assert client.post(page, {"action": "suspend", "_selected_action": ["acme"]}).status_code == 403
+
+
+def test_a_price_in_force_is_shown_and_one_to_come_may_be_changed(alice: Client) -> None:
+    for price in Price.objects.all():
+        page = reverse("admin:billing_price_change", args=[price.pk])
+        is_open = b'name="_save"' in alice.get(page).content
+        assert is_open is not price.is_in_force, price
+    shown = alice.get(reverse("admin:billing_price_changelist")).content.decode()
+    assert re.findall(r"in force|to come|superseded", shown.lower()).count("to come") == 1
+
+
+def test_a_small_cost_is_not_shown_as_nothing(alice: Client) -> None:
+    assert "&lt; 0.01 EUR" in alice.get(reverse("admin:index")).content.decode()
