@@ -17,7 +17,7 @@ import msgspec
 BYTES_PER_TOKEN = 4
 FIRST_BLOCK = 256
 LONGEST = 2**20
-_MASK_BYTES = 8
+_HASH_BYTES = 8
 
 
 def _bounds() -> tuple[int, ...]:
@@ -64,13 +64,15 @@ class Hasher:
 
     def chain(self, text: bytes, scope: str) -> Chain:
         """The blocks of `text` in a cache scope: the tenant's name, or "" where the cache is shared."""
-        running = hashlib.blake2b(scope.encode() + b"\0", digest_size=_MASK_BYTES, key=self._key)
+        # SHA-256 begun with the key: no longer text can be made from a hash whose rest nobody sees. Where the processor
+        # has instructions for it, as servers do, it is twice as fast as keyed BLAKE2.
+        running = hashlib.sha256(self._key + scope.encode() + b"\0")
         hashes, start, length = [], 0, len(text)
         view = memoryview(text)
         for end in BOUNDS:
             if end > length:
                 break
             running.update(view[start:end])
-            hashes.append(int.from_bytes(running.digest(), "big"))
+            hashes.append(int.from_bytes(running.digest()[:_HASH_BYTES], "big"))
             start = end
         return Chain(tuple(hashes), length)

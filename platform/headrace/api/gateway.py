@@ -66,7 +66,7 @@ class Gateway:
         self.client = Client()
         self.snapshot = Snapshot(settings.DATABASE_URL)
         self.estimator = Estimator()
-        self.placing = Placing(settings.SECRET_KEY, self.estimator)
+        self.placing = Placing(settings.SECRET_KEY, self.estimator, self.redis)
         self.spool = Spool(settings.HOME / "spool", self.redis)
         self.withdrawals = Withdrawals(self.redis)
         self.pulse = Pulse(self.redis, self.estimator, lease_seconds=settings.LEASE_SECONDS)
@@ -91,6 +91,8 @@ class Gateway:
             self.pulse.renew_for_ever,
             self.spool.deliver_for_ever,
             self.withdrawals.deliver_for_ever,
+            self.placing.tell_for_ever,
+            self.placing.hear_for_ever,
         )
         self._loops = [asyncio.create_task(_kept_going(loop)) for loop in loops]
 

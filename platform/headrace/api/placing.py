@@ -2,6 +2,7 @@
 
 import time
 
+import redis.asyncio
 from django.conf import settings
 
 from headrace.api import metrics
@@ -12,18 +13,28 @@ from headrace.api.prompt_text import prompt_text
 from routing.catalog import Route
 from routing.held import HeldTokens
 from routing.prefix_index import Hasher, PrefixIndex
+from routing.prefix_index.sharing import Sharing
 from routing.selection import Choice, Selection, Want
 
 
 class Placing:
     """Composed once per process. `sent` and `ended` bracket each attempt; only what was sent is ended."""
 
-    def __init__(self, secret: str, estimator: Estimator) -> None:
+    def __init__(self, secret: str, estimator: Estimator, client: "redis.asyncio.Redis") -> None:
         self._estimator = estimator
         self._hasher = Hasher(secret)
-        self.index = PrefixIndex(tokens=settings.KV_TOKENS, most=settings.PREFIX_INDEX_ENTRIES)
+        self._sharing = Sharing(client)
+        self.index = PrefixIndex(tokens=settings.KV_TOKENS, most=settings.PREFIX_INDEX_ENTRIES, tell=self._sharing.tell)
         self.held = HeldTokens()
         self.selection = Selection(self.index, self.held, room_factor=settings.ROOM_FACTOR)
+
+    async def tell_for_ever(self) -> None:
+        """Tell the other processes what this one sent where."""
+        await self._sharing.send_for_ever()
+
+    async def hear_for_ever(self) -> None:
+        """Hear of the others' prompts."""
+        await self._sharing.hear_for_ever(self.index)
 
     def want(self, route: Route, chat: ChatRequest, tenant: str, prompt: int) -> Want:
         """What is to be placed: `prompt` is the estimate of its tokens."""

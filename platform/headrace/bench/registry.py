@@ -2,5 +2,6 @@
 
 from headrace.bench.benchmark import Benchmark
 from headrace.bench.overhead import Overhead
+from headrace.bench.placing import PlacingCost
 
-BENCHMARKS: dict[str, Benchmark] = {benchmark.name: benchmark for benchmark in (Overhead(),)}
+BENCHMARKS: dict[str, Benchmark] = {benchmark.name: benchmark for benchmark in (Overhead(), PlacingCost())}

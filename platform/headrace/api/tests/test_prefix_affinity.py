@@ -1,6 +1,7 @@
 """A prompt goes back to the replica that has its beginning; what is new goes to the least loaded."""
 
 import secrets
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -79,3 +80,19 @@ def _values(fleet: Fleet, name: str, **labels: str) -> float:
     text = fleet.send(b"", path="/metrics", method="GET").raw.decode()
     samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
     return sum(each.value for each in samples if each.name == name and labels.items() <= each.labels.items())
+
+
+def test_it_finds_the_replica_from_another_process(
+    committed: None, quick_webs: dict[str, WebProcess], upstreams: list[ScriptedUpstream]
+) -> None:
+    one, two = quick_webs.values()
+    fleet = Fleet(one, upstreams)
+    there = fleet.at(two)
+    there.wait_known(fleet.world.model)
+    found = 0
+    for _ in range(20):
+        text = long_text()
+        first = fleet.chat(text).record["replica"]
+        time.sleep(0.15)
+        found += there.chat(text).record["replica"] == first
+    assert found >= 18  # by chance it would be 7
