@@ -15,20 +15,24 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Target:
-    """One line of the verdict: `value` is to be at most `limit`; None where what it is compared with was not there."""
+    """One line of the verdict: `value` is to be at most `limit` (at least, if `is_floor`); None: not measured."""
 
     text: str
     value: float | None
     limit: float
+    is_floor: bool = False
 
     @property
     def met(self) -> bool | None:
-        return None if self.value is None else self.value <= self.limit
+        if self.value is None:
+            return None
+        return self.value >= self.limit if self.is_floor else self.value <= self.limit
 
     def __str__(self) -> str:
         if self.value is None:
             return f"  ?  {self.text}: not measured (make bench-peers)"
-        return f"{' met' if self.met else 'MISS'} {self.text}: {self.value:.3g} (at most {self.limit:.3g})"
+        bound = "at least" if self.is_floor else "at most"
+        return f"{' met' if self.met else 'MISS'} {self.text}: {_round(self.value)} ({bound} {_round(self.limit)})"
 
 
 @dataclass
@@ -72,6 +76,10 @@ class Report:
             for pairs in (list(zip(line, widths, strict=True)) for line in table)
         ]
         return "\n".join([*lines, "", *self.notes, "", *map(str, self.targets)])
+
+
+def _round(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def shown(value: Any) -> str:

@@ -15,19 +15,27 @@ from headrace.testing.stores import Services
 class Installation:
     """`environment` is what its processes run with. No worker runs: usage stays in Valkey's stream."""
 
-    def __init__(self, document: dict[str, Any]) -> None:
+    def __init__(self, document: dict[str, Any], *, durable: bool = False) -> None:
         self._document = document
-        self._services = Services()
+        self._services = Services(durable=durable)
         self.environment = self._services.environment() | {"HEADRACE_LOG_LEVEL": "WARNING"}
 
     def start(self) -> None:
         """Raises BenchmarkFailed with what the command that failed said."""
         self._services.start()
         self._services.wait_ready()
-        self._manage("migrate", "--verbosity", "0")
+        self.manage("migrate", "--verbosity", "0")
         path = self._services.home / "document.yaml"
         path.write_text(json.dumps(self._document))
-        self._manage("apply", str(path))
+        self.manage("apply", str(path))
+
+    @property
+    def database_url(self) -> str:
+        return self._services.database_url
+
+    @property
+    def redis_url(self) -> str:
+        return self._services.redis_url
 
     @property
     def valkey_pid(self) -> int:
@@ -36,13 +44,19 @@ class Installation:
     def stop(self) -> None:
         self._services.stop()
 
-    def _manage(self, *arguments: str) -> None:
+    def manage(self, *arguments: str) -> str:
+        """Run `manage.py` on this Headrace; what it prints. Raises BenchmarkFailed with what it said instead."""
+        return self.run(str(settings.ROOT / "manage.py"), *arguments)
+
+    def run(self, *arguments: str) -> str:
+        """Run Python on this Headrace, as `manage`."""
         done = subprocess.run(
-            [sys.executable, str(settings.ROOT / "manage.py"), *arguments],
+            [sys.executable, *arguments],
             env={**os.environ, **self.environment},
             capture_output=True,
             text=True,
             check=False,
         )
         if done.returncode:
-            raise BenchmarkFailed(f"manage.py {arguments[0]}: {done.stderr.strip()[-2000:]}")
+            raise BenchmarkFailed(f"{' '.join(arguments[:3])}: {done.stderr.strip()[-2000:]}")
+        return done.stdout

@@ -20,7 +20,8 @@ _PREFIX = "headrace-test-"
 class Services:
     """Both servers, on ports and in a folder of this session alone; they end with the process that started them."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, durable: bool = False) -> None:
+        """durable: Postgres waits for the disk, as in production; tests can do without."""
         _sweep()
         self.home = Path(tempfile.mkdtemp(prefix=_PREFIX))
         self._lock = _lock(self.home)
@@ -28,7 +29,7 @@ class Services:
         postgres_port, valkey_port = map(ports.number, self._holders)
         logs = self.home / "logs"
         keep = () if self._lock is None else (self._lock,)
-        self._postgres = Postgres(self.home / "postgres", postgres_port, durable=False)
+        self._postgres = Postgres(self.home / "postgres", postgres_port, durable=durable)
         self._valkey = Valkey(self.home / "valkey", valkey_port)
         self.postgres = Process(self._postgres, logs, keep=keep)
         self.valkey = Process(self._valkey, logs, keep=keep)
