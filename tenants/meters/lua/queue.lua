@@ -1,0 +1,176 @@
+-- The fair queue: requests that hold their limits and budgets and wait for room in one of a pool's replicas.
+--
+-- First by class: a higher class goes first, but each lower one that waits is owed SHARE of the service that passes it by,
+-- and goes first once it is owed what its next request costs. So no class starves.
+-- Within a class by tenant: the one with the least service so far (virtual token counters; Sheng et al., "Fairness in
+-- Serving Large Language Models", OSDI 2024). Service is counted in weighted tokens when a request is granted, at its
+-- worst case, and set right by what it used when it is settled. A tenant that comes back is lifted to the least served of
+-- those who wait, so that nobody saves up service by staying away.
+-- Within a tenant in order of arrival. The head waits until it fits: a large request is not passed by smaller ones.
+-- A class below interactive does not fill a replica to the brim (CEILING), which leaves interactive requests an open door.
+--
+-- One queue's keys, all below hr:q:<pool>: `w` hash id -> waiter JSON; `l:<class>:<tenant>` list of ids;
+-- `c:<class>` zset of the tenants that wait, by service; `s` hash: service by <class>:<tenant>, and what classes are owed.
+-- A waiter is {t tenant, c class, n room it needs, v virtual tokens (its cost in service), p {{key, limit}, ...} the
+-- replicas' rooms, best first, ch channel where its process listens}.
+local queue = {}
+local CLASSES = {'interactive', 'standard', 'batch'}
+local SHARE = 0.05
+local CEILING = {interactive = 1, standard = 0.95, batch = 0.85}
+local IDLE_SECONDS = 3600
+local ROOM = 'hr:room:'
+
+local function base(pool) return 'hr:q:' .. pool .. ':' end
+
+function queue.pool_of(key)
+  if string.sub(key, 1, #ROOM) == ROOM then return string.match(key, '^hr:room:([^/]+)/') end
+end
+
+-- Whether a replica's room takes `need` more for `class`. An idle one takes whatever comes: it will never have more.
+function queue.fits(place, need, class)
+  local held = tonumber(redis.call('GET', place[1]) or '0')
+  return held <= 0 or held + need <= tonumber(place[2]) * CEILING[class]
+end
+
+function queue.place(places, need, class)
+  for index, place in ipairs(places) do
+    if queue.fits(place, need, class) then return index end
+  end
+end
+
+-- Whether somebody of this class or a higher one waits: a newcomer does not pass them.
+function queue.is_ahead(pool, class)
+  for _, other in ipairs(CLASSES) do
+    if redis.call('EXISTS', base(pool) .. 'c:' .. other) == 1 then return true end
+    if other == class then return false end
+  end
+end
+
+function queue.length(pool, tenant)
+  local own = 0
+  for _, class in ipairs(CLASSES) do own = own + redis.call('LLEN', base(pool) .. 'l:' .. class .. ':' .. tenant) end
+  return redis.call('HLEN', base(pool) .. 'w'), own
+end
+
+function queue.join(pool, id, text)
+  local at, waiter = base(pool), cjson.decode(text)
+  local active, name = at .. 'c:' .. waiter.c, waiter.c .. ':' .. waiter.t
+  redis.call('HSET', at .. 'w', id, text)
+  redis.call('RPUSH', at .. 'l:' .. name, id)
+  if not redis.call('ZSCORE', active, waiter.t) then
+    local service = tonumber(redis.call('HGET', at .. 's', name) or '0')
+    local least = redis.call('ZRANGE', active, 0, 0, 'WITHSCORES')[2]
+    local floor = tonumber(least or redis.call('HGET', at .. 's', 'floor:' .. waiter.c) or '0')
+    redis.call('ZADD', active, string.format('%.17g', math.max(service, floor)), waiter.t)
+  end
+end
+
+-- Out of the queue, however it ends there. Answer: the waiter, nil if it was not in it.
+function queue.leave(pool, id)
+  local at = base(pool)
+  local text = redis.call('HGET', at .. 'w', id)
+  if not text then return nil end
+  local waiter = cjson.decode(text)
+  local list, active = at .. 'l:' .. waiter.c .. ':' .. waiter.t, at .. 'c:' .. waiter.c
+  redis.call('HDEL', at .. 'w', id)
+  redis.call('LREM', list, 1, id)
+  if redis.call('EXISTS', list) == 0 then
+    local service = redis.call('ZSCORE', active, waiter.t)
+    redis.call('ZREM', active, waiter.t)
+    redis.call('HSET', at .. 's', waiter.c .. ':' .. waiter.t, service)
+    if redis.call('EXISTS', active) == 0 then
+      redis.call('HSET', at .. 's', 'floor:' .. waiter.c, service)
+      redis.call('HDEL', at .. 's', 'owed:' .. waiter.c)
+    end
+    redis.call('EXPIRE', at .. 's', IDLE_SECONDS)
+  end
+  return waiter
+end
+
+-- Add to a tenant's service; less than nothing when it used less than it was counted for.
+function queue.serve(pool, class, tenant, tokens)
+  local at = base(pool)
+  if redis.call('ZSCORE', at .. 'c:' .. class, tenant) then
+    redis.call('ZINCRBY', at .. 'c:' .. class, string.format('%.17g', tokens), tenant)
+  else
+    redis.call('HINCRBYFLOAT', at .. 's', class .. ':' .. tenant, string.format('%.17g', tokens))
+    redis.call('EXPIRE', at .. 's', IDLE_SECONDS)
+  end
+end
+
+-- The head of a class: the first in the list of its least served tenant. Those whose hold is gone or ran out are dropped:
+-- their process is dead, and the reaper settles them.
+local function head(pool, class, now)
+  local at = base(pool)
+  while true do
+    local tenant = redis.call('ZRANGE', at .. 'c:' .. class, 0, 0)[1]
+    if not tenant then return nil end
+    local id = redis.call('LINDEX', at .. 'l:' .. class .. ':' .. tenant, 0)
+    local expires = tonumber(redis.call('HGET', 'hr:hold:' .. id, 'expires') or '0')
+    if expires > now then return id, cjson.decode(redis.call('HGET', at .. 'w', id)) end
+    queue.leave(pool, id)
+  end
+end
+
+-- Whose turn it is: the heads that may go now, in order. Classes that are owed their next request come before the
+-- highest that waits; of that one the head alone, for what it waits for is not given to those below it.
+local function turns(pool, now)
+  local found, top = {}, nil
+  for _, class in ipairs(CLASSES) do
+    local id, waiter = head(pool, class, now)
+    if id and not top then
+      top = {id, waiter}
+    elseif id and tonumber(redis.call('HGET', base(pool) .. 's', 'owed:' .. class) or '0') >= waiter.v then
+      found[#found + 1] = {id, waiter}
+    end
+  end
+  found[#found + 1] = top
+  return found
+end
+
+-- What `class` was served is taken from what it is owed, and a share of it is owed to each lower class that waits.
+local function book(pool, class, tokens)
+  local at, is_below = base(pool) .. 's', false
+  local owed = tonumber(redis.call('HGET', at, 'owed:' .. class) or '0')
+  if owed > 0 then redis.call('HSET', at, 'owed:' .. class, string.format('%.17g', math.max(0, owed - tokens))) end
+  for _, other in ipairs(CLASSES) do
+    if is_below and redis.call('EXISTS', base(pool) .. 'c:' .. other) == 1 then
+      redis.call('HINCRBYFLOAT', at, 'owed:' .. other, string.format('%.17g', SHARE * tokens))
+    end
+    if other == class then is_below = true end
+  end
+end
+
+-- Give free room to those whose turn it is, until nobody who is next fits. Each grant is written into the hold, whose
+-- meters then have the room too, and published to the waiter's process.
+function queue.grant(pool, now)
+  local granted = true
+  while granted do
+    granted = false
+    for _, turn in ipairs(turns(pool, now)) do
+      local id, waiter = unpack(turn)
+      local index = queue.place(waiter.p, waiter.n, waiter.c)
+      if index then
+        local place, hold = waiter.p[index], 'hr:hold:' .. id
+        queue.leave(pool, id)
+        queue.take(hold, place, waiter.n)
+        queue.serve(pool, waiter.c, waiter.t, waiter.v)
+        book(pool, waiter.c, waiter.v)
+        redis.call('HSET', hold, 'granted', place[1], 'served', string.format('%.17g', waiter.v))
+        redis.call('HDEL', hold, 'waiting')
+        redis.call('PUBLISH', waiter.ch, cjson.encode({id, place[1]}))
+        granted = true
+        break
+      end
+    end
+  end
+end
+
+-- The room of a replica as one more meter of a hold.
+function queue.take(hold, place, need)
+  local amount = string.format('%.0f', need)
+  redis.call('INCRBY', place[1], amount)
+  local meters = redis.call('HGET', hold, 'meters')
+  local more = cjson.encode({'gauge', place[1], tostring(place[2]), amount, 'room'})
+  redis.call('HSET', hold, 'meters', meters == '[]' and '[' .. more .. ']' or string.sub(meters, 1, -2) .. ',' .. more .. ']')
+end
