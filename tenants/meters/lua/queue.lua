@@ -11,8 +11,8 @@
 --
 -- One queue's keys, all below hr:q:<pool>: `w` hash id -> waiter JSON; `l:<class>:<tenant>` list of ids;
 -- `c:<class>` zset of the tenants that wait, by service; `s` hash: service by <class>:<tenant>, and what classes are owed.
--- A waiter is {t tenant, c class, n room it needs, v virtual tokens (its cost in service), p {{key, limit}, ...} the
--- replicas' rooms, best first, ch channel where its process listens}.
+-- A waiter is {t tenant, c class, v virtual tokens (its cost in service), ch channel where its process listens,
+-- p {{key, limit, need}, ...} the rooms of the replicas it may go to, best first, and what it needs of each}.
 local queue = {}
 local CLASSES = {'interactive', 'standard', 'batch'}
 local SHARE = 0.05
@@ -26,15 +26,12 @@ function queue.pool_of(key)
   if string.sub(key, 1, #ROOM) == ROOM then return string.match(key, '^hr:room:([^/]+)/') end
 end
 
--- Whether a replica's room takes `need` more for `class`. An idle one takes whatever comes: it will never have more.
-function queue.fits(place, need, class)
-  local held = tonumber(redis.call('GET', place[1]) or '0')
-  return held <= 0 or held + need <= tonumber(place[2]) * CEILING[class]
-end
-
-function queue.place(places, need, class)
+-- The first of `places` with room for a request of `class`, nil where there is none. An idle replica takes whatever
+-- comes: it will never have more.
+function queue.place(places, class)
   for index, place in ipairs(places) do
-    if queue.fits(place, need, class) then return index end
+    local held = tonumber(redis.call('GET', place[1]) or '0')
+    if held <= 0 or held + tonumber(place[3]) <= tonumber(place[2]) * CEILING[class] then return index end
   end
 end
 
@@ -149,11 +146,11 @@ function queue.grant(pool, now)
     granted = false
     for _, turn in ipairs(turns(pool, now)) do
       local id, waiter = unpack(turn)
-      local index = queue.place(waiter.p, waiter.n, waiter.c)
+      local index = queue.place(waiter.p, waiter.c)
       if index then
         local place, hold = waiter.p[index], 'hr:hold:' .. id
         queue.leave(pool, id)
-        queue.take(hold, place, waiter.n)
+        queue.take(hold, place)
         queue.serve(pool, waiter.c, waiter.t, waiter.v)
         book(pool, waiter.c, waiter.v)
         redis.call('HSET', hold, 'granted', place[1], 'served', string.format('%.17g', waiter.v))
@@ -167,8 +164,8 @@ function queue.grant(pool, now)
 end
 
 -- The room of a replica as one more meter of a hold.
-function queue.take(hold, place, need)
-  local amount = string.format('%.0f', need)
+function queue.take(hold, place)
+  local amount = string.format('%.0f', tonumber(place[3]))
   redis.call('INCRBY', place[1], amount)
   local meters = redis.call('HGET', hold, 'meters')
   local more = cjson.encode({'gauge', place[1], tostring(place[2]), amount, 'room'})
