@@ -54,7 +54,7 @@ class Queue:
         return int(self.redis.get(ROOM) or 0)
 
     def waiting(self) -> set[str]:
-        return set(self.redis.hkeys(f"hr:q:{POOL}:w"))
+        return {str(name) for name in self.redis.hkeys(f"hr:q:{POOL}:w")}
 
 
 moves = st.lists(
@@ -103,7 +103,7 @@ def test_it_goes_by_the_rule(moves: list[tuple[Any, ...]]) -> None:
         assert queue.waiting() == set(order._waiters)
     for name in queue.waiting():
         queue.leave(name)
-    assert [key for key in queue.redis.keys("hr:q:*") if not key.endswith(":s")] == []
+    assert [key for key in map(str, queue.redis.keys("hr:q:*")) if not key.endswith(":s")] == []
 
 
 def _fitting(order: FairOrder, asked: dict[str, tuple[str, str]], held: int, limit: int) -> str | None:
