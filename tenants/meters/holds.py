@@ -1,4 +1,4 @@
-"""The life of a hold: admit, renew, settle, correct; and the list of those that live.
+"""The life of a hold: admit, move, renew, settle, correct; and the list of those that live.
 
 The async verbs serve the data plane, the sync ones Celery and the command line; both call the same scripts.
 """
@@ -10,7 +10,7 @@ import redis
 import redis.asyncio
 
 from tenants.meters.meter import Meter
-from tenants.meters.scripts import ADMIT, CORRECT, EXPIRED, GRACE, RENEW, SETTLE, WITHDRAW, Argument
+from tenants.meters.scripts import ADMIT, CORRECT, EXPIRED, GRACE, MOVE, RENEW, SETTLE, WITHDRAW, Argument
 
 HOLDS = "hr:holds"
 USAGE = "hr:usage"
@@ -51,6 +51,10 @@ class Ended(Exception):
     """The request of this id has been settled already; it cannot be admitted again."""
 
 
+class Gone(Exception):
+    """The hold has ended, or Redis lost it: the request cannot go on."""
+
+
 class Taken(msgspec.Struct):
     """What a hold takes: its meters, and how much of each measure."""
 
@@ -88,6 +92,30 @@ async def admit(
             raise TooLarge(meter, taken.amounts[meter.measure])
         case _:
             raise Ended(request_id)
+
+
+async def move(
+    client: "redis.asyncio.Redis", *, request_id: str, step: int, taken: Taken, record: bytes, progress: bytes
+) -> None:
+    """Have the hold keep `taken` instead of what it holds, all of it or as before. May be repeated by `step`.
+
+    A meter in both stays as it is held; others are given back unused, or taken. step: 1 for a request's first move, one
+    more for each further. record, progress: what a reaper would settle it with from now on.
+    Raises Refused, TooLarge (the next step may go elsewhere), Gone; redis.RedisError when Redis does not answer.
+    """
+    hold, _, tombstone = _keys(request_id)
+    keys = [hold, tombstone, *(meter.key for meter in taken.meters)]
+    answer = await MOVE.call(client, keys, [step, record, progress, taken.as_json()])
+    match answer[0]:
+        case b"moved":
+            return
+        case b"refused":
+            raise Refused(taken.meters[answer[1] - 1], answer[2])
+        case b"too_large":
+            meter = taken.meters[answer[1] - 1]
+            raise TooLarge(meter, taken.amounts[meter.measure])
+        case _:
+            raise Gone(request_id)
 
 
 async def withdraw(client: "redis.asyncio.Redis", request_ids: list[str]) -> None:

@@ -39,6 +39,7 @@ async def _answer(pending: Awaitable[Any] | Any) -> Any:
 
 
 ADMIT = Script("admit")
+MOVE = Script("move")
 SETTLE = Script("settle")
 CORRECT = Script("correct")
 RENEW = Script("renew")

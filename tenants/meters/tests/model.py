@@ -21,12 +21,14 @@ class Bucket:
 
 @dataclass
 class Hold:
-    """What one request took: limits as they were when it was admitted."""
+    """What one request took: limits as they were when it was admitted. room: of the replica it went to, 0 before."""
 
     limit: int
     most: int
     amount: int
     is_expired: bool = False
+    room: int = 0
+    steps: int = 0
 
 
 @dataclass
@@ -43,6 +45,10 @@ class Model:
     @property
     def running(self) -> int:
         return len(self.living)
+
+    def room_taken(self, room: int) -> int:
+        """How many requests hold that room."""
+        return sum(hold.room == room for hold in self.living.values())
 
     def verdicts(self, amount: int, limit: int, most: int, began: int, ended: int) -> set[str]:
         """What admission may say, decided somewhere between two times."""

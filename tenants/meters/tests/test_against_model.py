@@ -1,5 +1,5 @@
-"""Admissions, settlements, renewals, crashes, reaping, late words, repeats, changes of limits, losses of Redis: any
-sequence of them leaves the meters as a simple model has them. Nothing is ever negative; at rest nothing is held."""
+"""Admissions, moves, settlements, renewals, crashes, reaping, late words, repeats, changes of limits, losses of Redis:
+any sequence of them leaves the meters as a simple model has them. Nothing is ever negative; at rest nothing is held."""
 
 import asyncio
 import time
@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from tenants.meters import holds
-from tenants.meters.holds import Ended, Refused, Taken, TooLarge
-from tenants.meters.meter import CONCURRENCY, OUTPUT_TOKENS, meters_of
+from tenants.meters.holds import Ended, Gone, Refused, Taken, TooLarge
+from tenants.meters.meter import CONCURRENCY, OUTPUT_TOKENS, Meter, meters_of
 from tenants.meters.tests.model import Bucket, Hold, Model
 
 BUCKET, GAUGE = "hr:m:key:k1:output_tokens", "hr:m:key:k1:concurrency"
 LEASE = 60_000
+ROOM, ROOMS = 2, (1, 2, 3)  # two requests fit into each of three rooms
 amounts = st.integers(0, 12)
 
 
@@ -40,6 +41,7 @@ class Meters(RuleBasedStateMachine):
         assert self.valkey.keys("hr:hold:*") == []
         assert self.valkey.zcard(holds.HOLDS) == 0
         assert self.valkey.get(GAUGE) is None
+        assert self.valkey.keys("hr:room:*") == []
         self.valkey.close()
         self.runner.run(self.client.aclose())
         self.runner.close()
@@ -65,6 +67,21 @@ class Meters(RuleBasedStateMachine):
             self.settle(request_id, used)
 
     @precondition(lambda self: self.model.living)
+    @rule(data=st.data(), room=st.sampled_from([0, *ROOMS]))
+    def move_one(self, data: st.DataObject, room: int) -> None:
+        """To a replica's room, to another's, or to one that has no room to count."""
+        request_id = data.draw(st.sampled_from(sorted(self.model.living)))
+        hold = self.model.living[request_id]
+        is_full = room not in {0, hold.room} and self.model.room_taken(room) >= ROOM
+        assert self.move(request_id, hold, room, hold.steps + 1) == ("refused" if is_full else "moved")
+        if is_full:
+            return
+        hold.room, hold.steps = room, hold.steps + 1
+        assert self.move(request_id, hold, room, hold.steps) == "moved"  # its reply was lost
+        if hold.steps > 1:
+            assert self.move(request_id, hold, ROOMS[0], hold.steps - 1) == "gone"  # it waited in a buffer
+
+    @precondition(lambda self: self.model.living)
     @rule(data=st.data())
     def withdraw_one(self, data: st.DataObject) -> None:
         request_id = data.draw(st.sampled_from(sorted(self.model.living)))
@@ -88,6 +105,7 @@ class Meters(RuleBasedStateMachine):
         request_id = data.draw(st.sampled_from(sorted(self.model.ended)))
         assert self.run(holds.settle(self.client, request_id=request_id, used={}, event=b"{}")) == "ended"
         assert self.ask(request_id, 1) == "ended"
+        assert self.move(request_id, Hold(60, 3, 1), ROOMS[0], 9) == "gone"
         self.run(holds.withdraw(self.client, [request_id]))
         assert holds.reap(self.valkey, request_id=request_id, used={}, event=b"{}", memory="{}") == "ended"
 
@@ -171,6 +189,8 @@ class Meters(RuleBasedStateMachine):
     def check(self) -> None:
         model = self.model
         assert int(self.valkey.get(GAUGE) or 0) == model.running
+        for room in ROOMS:
+            assert int(self.valkey.get(f"hr:room:{room}") or 0) == model.room_taken(room)
         assert {key.decode() for key, _ in self.valkey.zscan_iter(holds.HOLDS)} == set(model.living)
         assert self.valkey.xlen(holds.USAGE) == model.events
         debt, _ = self.stored()
@@ -214,6 +234,19 @@ class Meters(RuleBasedStateMachine):
         except Ended:
             return "ended"
         return "held"
+
+    def move(self, request_id: str, hold: Hold, room: int, step: int) -> str:
+        taken = self.taken(hold.amount, hold.limit, hold.most)
+        if room:
+            taken.meters.append(Meter("gauge", f"hr:room:{room}", ROOM, CONCURRENCY, "replica"))
+        call = holds.move(self.client, request_id=request_id, step=step, taken=taken, record=b"{}", progress=b"{}")
+        try:
+            self.run(call)
+        except Refused:
+            return "refused"
+        except Gone:
+            return "gone"
+        return "moved"
 
     def taken(self, amount: int, limit: int, most: int) -> Taken:
         meters = meters_of("key", "k1", {"output_tokens_per_minute": limit, "concurrency": most})

@@ -14,7 +14,7 @@ from tenants.meters import holds
 from tenants.meters.holds import Refused, Taken, TooLarge
 from tenants.meters.meter import CONCURRENCY, INPUT_TOKENS, OUTPUT_TOKENS, REQUESTS, Meter, meters_of
 
-RECORD = b'{"tenant":"acme"}'
+RECORD, MOVED = b'{"tenant":"acme"}', b'{"tenant":"acme","target":"b"}'
 
 
 @pytest.fixture
@@ -194,3 +194,47 @@ def test_it_lists_what_is_held(valkey: "redis.Redis") -> None:
         {"key": "hr:m:key:k1:requests", "measure": REQUESTS, "held": 1},
         {"key": "hr:m:key:k1:concurrency", "measure": CONCURRENCY, "held": 1},
     ]
+
+
+def room(name: str, most: int = 1) -> Meter:
+    return Meter("gauge", f"hr:room:{name}", most, CONCURRENCY, "replica")
+
+
+async def move(client: Any, request_id: str, step: int, *meters: Meter, **amounts: int) -> None:
+    what = Taken(list(meters), {CONCURRENCY: 1, OUTPUT_TOKENS: 100} | amounts)
+    progress = b'{"replica":"b"}'
+    await holds.move(client, request_id=request_id, step=step, taken=what, record=MOVED, progress=progress)
+
+
+async def test_it_moves_a_hold_to_other_meters_or_leaves_it_as_it_was(
+    client: "redis.asyncio.Redis", valkey: "redis.Redis"
+) -> None:
+    [bucket] = meters_of("key", "k1", {"output_tokens_per_minute": 1000})
+    for request_id in ("r1", "r2"):
+        await admit(client, request_id, Taken([bucket, room(request_id)], {OUTPUT_TOKENS: 100, CONCURRENCY: 1}))
+    with pytest.raises(Refused) as refused:
+        await move(client, "r1", 1, bucket, room("r2"))
+    assert refused.value.meter == room("r2")
+    assert [valkey.get(f"hr:room:{name}") for name in ("r1", "r2")] == [b"1", b"1"]
+    for _ in range(3):
+        await move(client, "r1", 1, bucket, room("r3"), output_tokens=999)  # what it keeps is kept as it was taken
+    assert [valkey.get(f"hr:room:{name}") for name in ("r1", "r2", "r3")] == [None, b"1", b"1"]
+    [moved] = [hold for hold in holds.living(valkey) if hold["request_id"] == "r1"]
+    assert moved["meters"] == [
+        {"key": bucket.key, "measure": OUTPUT_TOKENS, "held": 100},
+        {"key": "hr:room:r3", "measure": CONCURRENCY, "held": 1},
+    ]
+    assert valkey.hmget("hr:hold:r1", ["record", "progress"]) == [MOVED, b'{"replica":"b"}']
+    await move(client, "r1", 2)
+    for request_id in ("r1", "r2"):
+        assert await holds.settle(client, request_id=request_id, used={}, event=b"{}") == "settled"
+    assert valkey.keys("hr:room:*") == []
+
+
+async def test_it_moves_no_hold_that_has_ended(client: "redis.asyncio.Redis", valkey: "redis.Redis") -> None:
+    await admit(client, "r1", taken({"concurrency": 1}))
+    await holds.settle(client, request_id="r1", used={}, event=b"{}")
+    for request_id in ("r1", "unknown"):
+        with pytest.raises(holds.Gone):
+            await move(client, request_id, 1, room("r2"))
+    assert valkey.keys("hr:room:*") == []
