@@ -2,8 +2,11 @@
 
 import asyncio
 import json
+import time
+from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
+from math import isfinite
 from types import TracebackType
 from typing import Any
 
@@ -11,7 +14,18 @@ import aiohttp
 import httpx
 import msgspec
 
-from engines.errors import BadAnswer, Busy, Disconnected, Failed, Rejected, Stale, TimedOut, Unreachable, UpstreamError
+from engines.errors import (
+    AccountRefused,
+    BadAnswer,
+    Busy,
+    Disconnected,
+    Failed,
+    Rejected,
+    Stale,
+    TimedOut,
+    Unreachable,
+    UpstreamError,
+)
 from engines.protocols.base import Upstream
 from engines.transport import Transport, is_reused, reader
 
@@ -205,12 +219,14 @@ async def _refusal(status: int, headers: httpx.Headers, answer: Answer) -> Upstr
         if any(word in text for word in _CONTEXT_WORDS):
             return Rejected("the prompt does not fit", kind="context_length", status=status)
         if any(word in text for word in _ACCOUNT_WORDS):
-            return Failed("the upstream refuses the account", status=status)
+            return AccountRefused("the upstream refuses the account", status=status)
         if status == 404:
             return Failed("the upstream does not serve this", status=status)
         return Rejected("the upstream refuses the request", status=status)
+    if status in {401, 402, 403} or (status == 429 and any(word in text for word in _ACCOUNT_WORDS)):
+        return AccountRefused("the upstream refuses the account", status=status)
     if status in {429, 503}:
-        return Busy("no room", status=status, retry_after=_seconds(headers.get("retry-after")))
+        return Busy("no room", status=status, retry_after=retry_after(headers))
     return Failed("the upstream failed", status=status)
 
 
@@ -224,6 +240,8 @@ def error_event(data: bytes) -> UpstreamError:
     detail = (event.get("error") or event) if isinstance(event, dict) else None
     code = str(detail.get("code")) if isinstance(detail, dict) else ""
     text = str(detail).lower()
+    if any(word in text for word in _ACCOUNT_WORDS):
+        return AccountRefused("the upstream refuses the account", status=200)
     if code in {"429", "503"}:
         return Busy("no room", status=200)
     if code == "400":
@@ -232,8 +250,24 @@ def error_event(data: bytes) -> UpstreamError:
     return Failed("the upstream failed", status=200)
 
 
-def _seconds(value: str | None) -> float | None:
+def retry_after(headers: httpx.Headers) -> float | None:
+    """Seconds until an upstream wants to be asked again; None where it does not say, or nothing we understand.
+
+    `retry-after-ms` (OpenAI's) is exacter than `retry-after`, which is seconds or a date (RFC 9110, 10.2.3).
+    """
+    exact, value = headers.get("retry-after-ms"), headers.get("retry-after")
     try:
-        return max(0.0, float(value)) if value else None
+        if exact:
+            return _bounded(float(exact) / 1000)
+        return _bounded(float(value)) if value else None
     except ValueError:
-        return None  # an HTTP date: hosted providers do not send one here
+        pass  # a date, or nonsense
+    try:
+        when = parsedate_to_datetime(value or "")
+    except ValueError:
+        return None
+    return _bounded(when.timestamp() - time.time())
+
+
+def _bounded(seconds: float) -> float | None:
+    return max(0.0, seconds) if isfinite(seconds) else None

@@ -8,7 +8,8 @@ UpstreamError
 │   └── Incomplete   it ended in order, but without a finish_reason; none is invented
 ├── BadAnswer        an answer that is not one (HTML, no choices, not JSON, too large)
 ├── Busy             429/503: no room there now (`retry_after` seconds, if it said)
-├── Failed           any other failure of the upstream's own (5xx, refused credentials, no credit)
+├── Failed           any other failure of the upstream's own (5xx)
+│   └── AccountRefused  credentials or credit: no later request does better until an operator acts
 └── Rejected         400: the request itself is at fault (`kind`: "context_length" or "invalid")
 """
 
@@ -54,6 +55,10 @@ class Busy(UpstreamError):
 
 
 class Failed(UpstreamError):
+    pass
+
+
+class AccountRefused(Failed):
     pass
 
 

@@ -11,9 +11,9 @@ from engines.protocols import PROTOCOLS, Upstream
 SELECTS = {
     "routing_model": "SELECT name, context_window, default_max_tokens, enabled, created_at FROM routing_model",
     "routing_route": "SELECT model_id, cache_scope, unknown_fields, policy, connect_timeout, first_byte_timeout,"
-    " between_events_timeout, total_timeout FROM routing_route",
-    "routing_target": "SELECT t.route_id, t.pool_id, t.provider_id, t.upstream_model FROM routing_target t"
-    " ORDER BY t.route_id, t.position",
+    " between_events_timeout, total_timeout, ttft_target, tpot_target FROM routing_route",
+    "routing_target": "SELECT t.route_id, t.pool_id, t.provider_id, t.upstream_model, t.context_window"
+    " FROM routing_target t ORDER BY t.route_id, t.position",
     "engines_pool": "SELECT name, engine, model, api_key, admin_key FROM engines_pool",
     "engines_replica": "SELECT pool_id, name, url FROM engines_replica WHERE enabled ORDER BY pool_id, name",
     "engines_provider": "SELECT name, protocol, base_url, api_key FROM engines_provider",
@@ -30,14 +30,25 @@ class Replica(msgspec.Struct, frozen=True):
 
 
 class Target(msgspec.Struct, frozen=True):
-    """Where a route leads: a pool with its replicas, or a hosted provider (one replica)."""
+    """Where a route leads: a pool with its replicas, or a hosted provider (one replica).
+
+    context_window: its own, where it is smaller than the route's.
+    """
 
     name: str
     replicas: tuple[Replica, ...]
+    context_window: int | None = None
+
+    def window(self, route: "Route") -> int:
+        return min(route.context_window, self.context_window or route.context_window)
 
 
 class Route(msgspec.Struct, frozen=True):
-    """How a model is reached. Timeouts are seconds: connect, first byte, between events, total."""
+    """How a model is reached. Timeouts are seconds: connect, first byte, between events, total.
+
+    ttft_target, tpot_target: seconds to the first byte and per token after it within which an answer counts as good;
+    None: any time is.
+    """
 
     model: str
     created: int
@@ -51,6 +62,8 @@ class Route(msgspec.Struct, frozen=True):
     between_events_timeout: float
     total_timeout: float
     targets: tuple[Target, ...]
+    ttft_target: float | None = None
+    tpot_target: float | None = None
 
 
 class Catalog(msgspec.Struct, frozen=True):
@@ -64,15 +77,16 @@ def build(rows: Rows, unseal: Callable[[bytes], str]) -> Catalog:
     pools = {name: _pool(rows, name, *rest, unseal=unseal) for name, *rest in rows["engines_pool"]}
     providers = {name: _provider(name, *rest, unseal=unseal) for name, *rest in rows["engines_provider"]}
     targets: dict[str, list[Target]] = {}
-    for model, pool, provider, upstream_model in rows["routing_target"]:
+    for model, pool, provider, upstream_model, window in rows["routing_target"]:
         target = pools[pool] if pool else providers[provider]
-        targets.setdefault(model, []).append(_renamed(target, upstream_model))
+        targets.setdefault(model, []).append(_renamed(target, upstream_model, window))
     settings = {row[0]: row[1:] for row in rows["routing_route"]}
     routes: dict[str, Route] = {}
     for name, window, default, enabled, created in rows["routing_model"]:
         if enabled and name in settings:
             stamp, chosen = int(created.timestamp()), tuple(targets.get(name, ()))
-            fields: list[Any] = [name, stamp, window, default, *settings[name], chosen]
+            *timed, ttft, tpot = settings[name]
+            fields: list[Any] = [name, stamp, window, default, *timed, chosen, ttft, tpot]
             routes[name] = Route(*fields)
     return Catalog(routes)
 
@@ -107,11 +121,11 @@ def _provider(
     return Target(name, (Replica(name, upstream),))
 
 
-def _renamed(target: Target, model: str) -> Target:
+def _renamed(target: Target, model: str, window: int | None) -> Target:
     """The target asking for `model` upstream, where its route says another than the pool's own."""
     if not model:
-        return target
+        return msgspec.structs.replace(target, context_window=window)
     replicas = tuple(
         Replica(replica.name, msgspec.structs.replace(replica.upstream, model=model)) for replica in target.replicas
     )
-    return Target(target.name, replicas)
+    return Target(target.name, replicas, window)

@@ -45,6 +45,13 @@ def _seconds(default: float, help_text: str) -> "models.FloatField[float, float]
     return models.FloatField(default=default, validators=bounds, help_text=f"{help_text} Seconds.")
 
 
+def _target_seconds(help_text: str) -> "models.FloatField[float | None, float | None]":
+    bounds = [MinValueValidator(0.0001), MaxValueValidator(LONGEST_TIMEOUT)]
+    return models.FloatField(
+        null=True, blank=True, validators=bounds, help_text=f"{help_text} Empty: any time is good."
+    )
+
+
 class Model(models.Model):
     """The public name that apps send."""
 
@@ -81,6 +88,13 @@ def _timeouts_hold() -> Q:
     return condition
 
 
+def _targets_hold() -> Q:
+    condition = Q()
+    for name in ("ttft_target", "tpot_target"):
+        condition &= Q(**{f"{name}__isnull": True}) | Q(**{f"{name}__gt": 0, f"{name}__lte": LONGEST_TIMEOUT})
+    return condition
+
+
 class Route(models.Model):
     """How requests for one model are sent on: the targets in order, how long each step may take, what is shared."""
 
@@ -109,6 +123,8 @@ class Route(models.Model):
     first_byte_timeout = _seconds(60, "To the first content.")
     between_events_timeout = _seconds(60, "Between two events of a stream.")
     total_timeout = _seconds(600, "For the whole request.")
+    ttft_target = _target_seconds("An answer is good if its first byte comes within so many seconds.")
+    tpot_target = _target_seconds("An answer is good if each token after the first takes at most so many seconds.")
 
     class Meta:
         constraints = [
@@ -116,6 +132,7 @@ class Route(models.Model):
             models.CheckConstraint(condition=Q(unknown_fields__in=UnknownFields.values), name="routing_route_unknown"),
             models.CheckConstraint(condition=Q(policy__in=list(POLICIES)), name="routing_route_policy"),
             models.CheckConstraint(condition=_timeouts_hold(), name="routing_route_timeouts"),
+            models.CheckConstraint(condition=_targets_hold(), name="routing_route_latency_targets"),
         ]
 
     def __str__(self) -> str:
@@ -131,6 +148,9 @@ class Target(models.Model):
     provider = models.ForeignKey(Provider, models.PROTECT, null=True, blank=True, related_name="targets")
     upstream_model = models.CharField(
         max_length=200, blank=True, help_text="The model's name at the target; empty: the one the pool serves."
+    )
+    context_window = _tokens(
+        null=True, blank=True, help_text="Of the model at this target, where it is smaller than the model's. In tokens."
     )
     conditions = models.JSONField(default=dict, blank=True, editable=False)
 
@@ -150,6 +170,10 @@ class Target(models.Model):
                 condition=Q(provider__isnull=True) | ~Q(upstream_model=""),
                 name="routing_target_provider_model",
                 violation_error_message="A provider's target names the provider's model.",
+            ),
+            models.CheckConstraint(
+                condition=Q(context_window__isnull=True) | Q(context_window__gte=1, context_window__lte=LARGEST_WINDOW),
+                name="routing_target_window",
             ),
         ]
 

@@ -59,6 +59,8 @@ class Protocol:
     stops_whole: ClassVar[bool] = True
     # Whether an attempt that was given up is generated, and charged to us, to its end all the same.
     bills_on: ClassVar[bool] = False
+    # Whether others share it and it refuses by its own rules: its 429 is not a full batch that has room in an instant.
+    is_hosted: ClassVar[bool] = False
     max_tokens_field: ClassVar[str] = "max_tokens"
 
     def body(self, upstream: Upstream, fields: dict[str, Any], attempt: Attempt) -> dict[str, Any]:

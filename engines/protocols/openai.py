@@ -8,4 +8,5 @@ class OpenAI(Protocol):
 
     name = "openai"
     bills_on = True
+    is_hosted = True
     max_tokens_field = "max_completion_tokens"

@@ -12,8 +12,8 @@ TIMEOUTS = (5.0, 60.0, 61.0, 600.0)
 def built(**rows: list[tuple[Any, ...]]) -> Catalog:
     base: dict[str, list[tuple[Any, ...]]] = {
         "routing_model": [("chat", 8192, 500, True, NOW)],
-        "routing_route": [("chat", "tenant", "refuse", "prefix_aware", *TIMEOUTS)],
-        "routing_target": [("chat", "main", None, "")],
+        "routing_route": [("chat", "tenant", "refuse", "prefix_aware", *TIMEOUTS, 0.5, None)],
+        "routing_target": [("chat", "main", None, "", None)],
         "engines_pool": [("main", "sglang", "smollm2", None, None)],
         "engines_replica": [("main", "r1", "http://10.0.0.1:30000/"), ("main", "r2", "http://10.0.0.2:30000")],
         "engines_provider": [],
@@ -32,6 +32,7 @@ def test_it_leads_from_a_public_name_to_servers() -> None:
         route.between_events_timeout,
         route.total_timeout,
     ) == TIMEOUTS
+    assert (route.ttft_target, route.tpot_target) == (0.5, None)
     [target] = route.targets
     assert [(replica.name, replica.upstream.base_url) for replica in target.replicas] == [
         ("main/r1", "http://10.0.0.1:30000"),
@@ -54,13 +55,14 @@ def test_it_keeps_a_route_whose_targets_have_no_replica() -> None:
 def test_it_keeps_the_order_of_targets_and_renames_where_the_route_does() -> None:
     catalog = built(
         routing_target=[
-            ("chat", "main", None, "finetuned"),
-            ("chat", None, "hosted", "gpt-x"),
-            ("chat", "main", None, ""),
+            ("chat", "main", None, "finetuned", 4096),
+            ("chat", None, "hosted", "gpt-x", None),
+            ("chat", "main", None, "", 10_000),
         ],
         engines_provider=[("hosted", "openai", "https://api.example/v1/", b"sealed:k")],
     )
     first, hosted, last = catalog.routes["chat"].targets
+    assert [target.window(catalog.routes["chat"]) for target in (first, hosted, last)] == [4096, 8192, 8192]
     assert {replica.upstream.model for replica in first.replicas} == {"finetuned"}
     assert {replica.upstream.model for replica in last.replicas} == {"smollm2"}
     [only] = hosted.replicas
@@ -71,7 +73,8 @@ def test_it_keeps_the_order_of_targets_and_renames_where_the_route_does() -> Non
 def test_it_takes_a_provider_s_address_with_and_without_the_version() -> None:
     for address in ("https://api.example", "https://api.example/", "https://api.example/v1", "https://api.example/v1/"):
         catalog = built(
-            routing_target=[("chat", None, "hosted", "gpt-x")], engines_provider=[("hosted", "openai", address, None)]
+            routing_target=[("chat", None, "hosted", "gpt-x", None)],
+            engines_provider=[("hosted", "openai", address, None)],
         )
         [target] = catalog.routes["chat"].targets
         upstream = target.replicas[0].upstream

@@ -12,7 +12,8 @@ from headrace.api.chat_request import ChatRequest
 from headrace.api.errors import ApiError
 from headrace.api.exchange import Exchange
 from headrace.api.gateway import Gateway
-from routing.catalog import Replica, Route
+from headrace.api.places import check_unknown, first_place
+from routing.catalog import Route
 from tenants.keyring import Principal
 from tenants.meters import holds
 from tenants.meters.holds import Level, Taken
@@ -37,55 +38,13 @@ def find_route(gateway: Gateway, principal: Principal, model: str) -> Route:
     return route
 
 
-def check_fields(chat: ChatRequest, route: Route, replica: Replica) -> None:
-    """Refuse or drop what the route's engine does not take. Raises ApiError."""
-    if chat.unknown and route.unknown_fields != "drop":
-        name = chat.unknown[0]
-        raise ApiError("unsupported_parameter", f"Unknown or unsupported parameter: '{name}'.", param=name)
-    protocol = replica.upstream.protocol
-    refused = "n" if chat.n > 1 and not protocol.many_choices else protocol.refused(chat.passed)
-    if refused is not None:
-        raise ApiError(
-            "unsupported_parameter", f"The engine of this model does not support '{refused}'.", param=refused
-        )
-
-
-def output_bound(chat: ChatRequest, route: Route, principal: Principal, prompt: int) -> int:
-    """The max_tokens of each choice: the request's, else the route's default, bounded by window and limits."""
-    cap = principal.max_output_tokens
-    if principal.max_prompt_tokens is not None and prompt > principal.max_prompt_tokens:
-        raise ApiError(
-            "request_too_large",
-            f"The prompt is about {prompt} tokens; this key may send {principal.max_prompt_tokens}.",
-            param="messages",
-        )
-    if chat.max_tokens is None:
-        room = max(1, route.context_window - prompt)
-        return min(value for value in (route.default_max_tokens, room, cap) if value is not None)
-    if chat.max_tokens >= route.context_window:
-        raise ApiError(
-            "context_length_exceeded",
-            f"max_tokens is {chat.max_tokens}; the model's context window is {route.context_window} tokens.",
-            param="max_tokens",
-        )
-    if cap is not None and chat.max_tokens > cap:
-        raise ApiError(
-            "request_too_large", f"max_tokens is {chat.max_tokens}; this key may ask for {cap}.", param="max_tokens"
-        )
-    return chat.max_tokens
-
-
 async def admit(gateway: Gateway, principal: Principal, chat: ChatRequest, labels: dict[str, str]) -> Exchange:
     """Take the request's worst case from every meter above its key, or raise ApiError having taken nothing."""
     route = find_route(gateway, principal, chat.model)
-    prompt = gateway.estimator.prompt_tokens(chat.model, chat)
-    choices = gateway.placing.choices(route, chat, principal.tenant, prompt)
-    if not choices:
-        raise ApiError("no_capacity", "No replica of this model is running.", retry_after=1)
-    choice = choices[0]
+    check_unknown(chat, route)
+    choice, fit = first_place(gateway, principal, chat, route)
     target, replica = choice.target, choice.replica
-    check_fields(chat, route, replica)
-    max_tokens = output_bound(chat, route, principal, prompt)
+    prompt, max_tokens = fit.prompt, fit.max_tokens
     now_ms = int(time.time() * 1000)
     request_id = new_request_id(now_ms)
     quotes = quotes_of(gateway.snapshot.prices, principal, route, now_ms)
@@ -116,15 +75,13 @@ async def admit(gateway: Gateway, principal: Principal, chat: ChatRequest, label
         chat=chat,
         principal=principal,
         route=route,
-        target=target,
-        replica=replica,
+        choice=choice,
         taken=Taken(principal.meters, amounts),
         event=priced(event),
         quotes=quotes,
         prompt_estimate=prompt,
         max_tokens=max_tokens,
     )
-    exchange.choice = choice
     taking = asyncio.create_task(_take(gateway, exchange))
     try:
         exchange.levels = await asyncio.shield(taking)

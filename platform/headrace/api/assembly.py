@@ -91,7 +91,8 @@ def _take(data: bytes, exchange: Exchange, parts: dict[int, _Parts]) -> bool:
     for choice, whole in zip(choices, msgspec.json.decode(chunk.choices) or (), strict=True):
         if text := chunks.substance(choice):
             exchange.meter.delivered(text)
-            exchange.first_byte_at = exchange.first_byte_at or time.monotonic()
+            if not exchange.has_first_byte:
+                exchange.start_answer(time.monotonic())
         exchange.last_byte_at = exchange.last_event_at = time.monotonic()
         parts.setdefault(choice.index, _Parts()).add(whole)
     return False

@@ -1,12 +1,13 @@
 """Opening an upstream, and hanging up on it."""
 
+import asyncio
 import secrets
 
 import msgspec
 
 from engines.client import Answer
-from engines.errors import Stale
-from engines.protocols import Attempt
+from engines.errors import Stale, TimedOut, UpstreamError
+from engines.protocols import Attempt, Upstream
 from headrace.api import metrics
 from headrace.api.exchange import Exchange
 from headrace.api.gateway import Gateway
@@ -47,34 +48,39 @@ async def _send(gateway: Gateway, exchange: Exchange) -> Answer:
     return await gateway.client.chat(upstream, _encode(body), connect_timeout=exchange.route.connect_timeout)
 
 
-async def see_out(gateway: Gateway, exchange: Exchange, answer: Answer | None) -> None:
+async def see_out(gateway: Gateway, upstream: Upstream, attempt: Attempt, answer: Answer | None) -> None:
     """Have the engine end a streamed attempt, and close its connection.
 
     An engine that is aborted by name is given the time to end the answer by itself: so one that took the word and works
     on is found out, and counted. Engines forget the name of a request whose connection is gone: the word goes first.
     An abort by name does not reach the copies of n > 1: those end with the connection.
     """
-    aborting = gateway.background(abort(gateway, exchange))
+    aborting = gateway.background(abort(gateway, upstream, attempt))
     if answer is not None:
         try:
-            if exchange.chat.n == 1 and is_abortable(exchange) and not await answer.drained(_STOP_SECONDS, _STOP_BYTES):
+            is_named = attempt.n == 1 and is_abortable(upstream, attempt)
+            if is_named and not await answer.drained(_STOP_SECONDS, _STOP_BYTES):
                 metrics.ABORTS.labels("ignored").inc()
         finally:
             await answer.close()
-    await aborting
+    await asyncio.wait({aborting}, timeout=_STOP_SECONDS)  # one that does not even take the word is not waited for
 
 
-def is_abortable(exchange: Exchange) -> bool:
+def is_abortable(upstream: Upstream, attempt: Attempt) -> bool:
     """Whether the engine takes the word of a request that it shall end it."""
-    upstream, attempt = exchange.replica.upstream, exchange.attempt
-    return attempt is not None and upstream.protocol.abort_request(upstream, attempt.rid) is not None
+    return upstream.protocol.abort_request(upstream, attempt.rid) is not None
 
 
-async def abort(gateway: Gateway, exchange: Exchange) -> bool:
+async def abort(gateway: Gateway, upstream: Upstream, attempt: Attempt) -> bool:
     """Tell the engine to end the attempt, where it takes that word; whether it did."""
-    upstream, attempt = exchange.replica.upstream, exchange.attempt
-    if attempt is None or not is_abortable(exchange):
+    if not is_abortable(upstream, attempt):
         return False
     taken = await gateway.client.abort(upstream, attempt.rid)
     metrics.ABORTS.labels("taken" if taken else "failed").inc()
     return taken
+
+
+def may_run_on(error: UpstreamError) -> bool:
+    """Whether an engine may still be working on an attempt that failed so. One that refused it, or never had it, is
+    not."""
+    return error.status in {None, 200} and not (isinstance(error, TimedOut) and error.which == "connect")

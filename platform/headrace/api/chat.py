@@ -8,6 +8,7 @@ from django.conf import settings
 
 from engines.errors import Incomplete, UpstreamError
 from headrace.api.admission import admit
+from headrace.api.attempts import answer_by_any
 from headrace.api.authentication import authenticate
 from headrace.api.chat_request import parse
 from headrace.api.errors import ApiError, from_upstream
@@ -46,7 +47,7 @@ class ChatConsumer(StreamingConsumer):
         kind = StreamedAnswer if chat.stream else WholeAnswer
         answer = kind(self, gateway, exchange)
         try:
-            await answer.run()
+            await answer_by_any(gateway, exchange, answer)
         except BaseException as error:
             status, told = judge(exchange, error)
             await gateway.settler.finish(exchange, status, before=answer.hang_up())

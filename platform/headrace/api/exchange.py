@@ -9,11 +9,13 @@ import msgspec
 
 from billing.price_book import Quote
 from billing.usage import Progress, UsageEvent, iso, priced
+from engines.errors import TimedOut
 from engines.protocols import Attempt
 from headrace.api.charges import Quotes
 from headrace.api.chat_request import ChatRequest
+from headrace.api.estimate import tokenizer
 from headrace.api.usage_meter import Counts, UsageMeter
-from routing.catalog import Replica, Route, Target
+from routing.catalog import Route
 from routing.prefix_index import Sent
 from routing.selection import Choice
 from tenants.keyring import Principal
@@ -27,7 +29,7 @@ class ClientLeft(Exception):
 
 
 class Exchange:
-    """The state of one request. Only its own task changes it; others call `interrupt`.
+    """The state of one request. Only its own task changes it; others call `interrupt` and `expire`.
 
     Times named `..._at` are `time.monotonic()` seconds. `last_event_at` is when the upstream last made progress,
     `sending_since` when a write to the client began that is not done.
@@ -40,8 +42,7 @@ class Exchange:
         chat: ChatRequest,
         principal: Principal,
         route: Route,
-        target: Target,
-        replica: Replica,
+        choice: Choice,
         taken: Taken,
         event: UsageEvent,
         quotes: Quotes,
@@ -49,13 +50,14 @@ class Exchange:
         max_tokens: int,
     ) -> None:
         self.id = str(request_id)
-        self.chat, self.principal, self.route, self.target, self.replica = chat, principal, route, target, replica
+        self.chat, self.principal, self.route = chat, principal, route
+        self.choice, self.target, self.replica = choice, choice.target, choice.replica  # where it is
         self.taken, self.event = taken, event
         self.quotes = quotes  # by target's name: its price when the request was admitted, None = unpriced
         self.prompt_estimate, self.max_tokens = prompt_estimate, max_tokens
         self.levels: list[Level] = []
-        most_prompt = max(route.context_window, chat.most_prompt)
-        self.meter = UsageMeter(most_prompt=most_prompt, most_output=chat.n * max_tokens)
+        self.held_max_tokens = max_tokens  # what admission held for each choice: no later attempt may ask for more
+        self.meter = self._new_meter()
         # By the engine's tokenizer, where the upstream counted nothing: the delivered text, the prompt.
         self.counted: int | None = None
         self.counted_prompt: int | None = None
@@ -68,19 +70,29 @@ class Exchange:
         self.first_byte_at: float | None = None
         self.last_byte_at: float | None = None
         self.sending_since: float | None = None
+        self.on_first_byte: Callable[[], None] | None = None
         self.is_watched = False  # whether the server itself ends connections whose client takes nothing
         self.finish_reason: str | None = None
-        self.choice: Choice | None = None  # its replica as it was ranked
         self.sent: Sent | None = None  # what the prefix index believed when its replica was asked; None: it was not
         self.on_silence: Callable[[float], None] | None = None  # told the time each beat, while all deadlines hold
+        self.moves = 0  # asked of Redis; each has a number of its own
         self.task: asyncio.Task[None] | None = None
         self.interruption: Exception | None = None
+        self.expiry: TimedOut | None = None  # why its attempt, and it alone, has to end
         self.is_ending = False  # whether its settlement has begun
 
     # --- how far it is ------------------------------------------------------------------------------------------------
     @property
     def has_first_byte(self) -> bool:
         return self.first_byte_at is not None
+
+    @property
+    def tokenizer(self) -> str:
+        return tokenizer(self.target)
+
+    def _new_meter(self) -> UsageMeter:
+        most_prompt = max(self.route.context_window, self.chat.most_prompt)
+        return UsageMeter(most_prompt=most_prompt, most_output=self.most_output)
 
     @property
     def most_output(self) -> int:
@@ -170,6 +182,32 @@ class Exchange:
         self.opened = True
         self.attempt_at = self.last_event_at = time.monotonic()
 
+    def start_answer(self, now: float) -> None:
+        """The first byte: from here on nobody else may answer."""
+        self.first_byte_at = now
+        if self.on_first_byte is not None:
+            self.on_first_byte()
+
+    # --- going elsewhere ----------------------------------------------------------------------------------------------
+    def record_at(self, choice: Choice) -> tuple[UsageEvent, Progress]:
+        """Its record and progress as they begin, if its next attempt is at `choice`: what its hold keeps."""
+        target, replica = choice.target.name, choice.replica.name
+        quote = self.quotes.get(target)
+        price, rates = (quote.version, quote.rates) if quote else (None, None)
+        record = msgspec.structs.replace(
+            self.event, target=target, replica=replica, price=price, rates=rates, fallback=self.event.fallback + 1
+        )
+        return priced(record), Progress(target=target, replica=replica, price=price, rates=rates)
+
+    def go_to(self, choice: Choice, *, prompt_estimate: int, max_tokens: int) -> None:
+        """Its next attempt is at `choice`. Nothing of the last one counts any more."""
+        self.event, _ = self.record_at(choice)
+        self.choice, self.target, self.replica = choice, choice.target, choice.replica
+        self.prompt_estimate, self.max_tokens = prompt_estimate, max_tokens
+        self.meter = self._new_meter()
+        self.attempt = self.attempt_at = self.last_byte_at = self.finish_reason = None
+        self.last_event_at = time.monotonic()
+
     # --- interrupting it ----------------------------------------------------------------------------------------------
     def interrupt(self, reason: Exception) -> None:
         """End it for `reason`: its task is cancelled and learns the reason. The first reason stands.
@@ -180,6 +218,12 @@ class Exchange:
             self.interruption = reason
             if self.task is not None:
                 self.task.cancel()
+
+    def expire(self, reason: TimedOut) -> None:
+        """End its attempt for `reason`; whoever runs its attempts decides whether another follows."""
+        if self.interruption is None and self.expiry is None and not self.is_ending and self.task is not None:
+            self.expiry = reason
+            self.task.cancel()
 
 
 def _recordable(reason: str | None) -> str | None:

@@ -13,6 +13,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from engines.client import Client
+from headrace.api import metrics
 from headrace.api.estimate import Estimator
 from headrace.api.placing import Placing
 from headrace.api.pulse import Pulse
@@ -20,6 +21,8 @@ from headrace.api.settler import Settler
 from headrace.api.snapshot import Snapshot
 from headrace.api.spool import Spool
 from headrace.api.withdrawals import Withdrawals
+from routing.breaker import Breakers
+from routing.retry_budget import RetryBudget
 
 log = logging.getLogger("headrace.gateway")
 
@@ -67,6 +70,8 @@ class Gateway:
         self.snapshot = Snapshot(settings.DATABASE_URL)
         self.estimator = Estimator()
         self.placing = Placing(settings.SECRET_KEY, self.estimator, self.redis)
+        self.breakers = Breakers(failures=settings.BREAKER_FAILURES, told=metrics.tell_breaker)
+        self.retries = RetryBudget()
         self.spool = Spool(settings.HOME / "spool", self.redis)
         self.withdrawals = Withdrawals(self.redis)
         self.pulse = Pulse(self.redis, self.estimator, lease_seconds=settings.LEASE_SECONDS)

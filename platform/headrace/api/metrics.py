@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from billing.usage import UsageEvent
 
@@ -38,6 +38,15 @@ PREFIX_TOKENS = Counter(
 PREFIX_ENTRIES = Gauge("headrace_prefix_index_entries", "Blocks the prefix indexes hold.", multiprocess_mode="livesum")
 PREFIX_BYTES = Gauge("headrace_prefix_index_bytes", "Memory the prefix indexes take.", multiprocess_mode="livesum")
 REFUSED = Counter("headrace_refused", "Requests refused before admission, by error code.", ("code",))
+# sent: a further attempt was made; no_budget: there were too many of late; no_room: nobody else had room.
+RETRIES = Counter("headrace_retries", "Further attempts wanted before the first byte, by outcome.", ("outcome",))
+FALLBACKS = Counter("headrace_fallbacks", "Requests settled at another than their first upstream.", ("model", "target"))
+BREAKER = Gauge(
+    "headrace_breaker_state",
+    "0 closed, 1 trying again, 2 open; the worst of all processes.",
+    ("replica",),
+    multiprocess_mode="livemax",
+)
 # taken: the engine took the word; failed: it did not; ignored: it worked on all the same, for nobody.
 ABORTS = Counter("headrace_upstream_aborts", "Attempts given up, by what the engine made of it.", ("outcome",))
 
@@ -52,6 +61,8 @@ def observe(event: UsageEvent) -> None:
         TOKENS.labels(*where, "output").inc(event.output_tokens)
     if event.usage_source != "reported":
         ESTIMATED.labels(event.model, event.target).inc()
+    if event.fallback:
+        FALLBACKS.labels(event.model, event.target).inc()
     if event.ttft_ms is not None:
         TTFT.labels(event.model, event.target).observe(event.ttft_ms / 1000)
     if event.tpot_ms is not None:
@@ -64,8 +75,22 @@ def prefix(model: str, target: str, predicted: int, reported: int) -> None:
     PREFIX_TOKENS.labels(model, target, "reported").inc(reported)
 
 
+def tell_breaker(replica: str, state: int) -> None:
+    """A breaker of this process changed its state."""
+    BREAKER.labels(replica).set(state)
+
+
+def _forget_the_dead() -> None:
+    """Gauges say what is: those of processes that are gone say nothing."""
+    for path in Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]).glob("gauge_live*_*.db"):
+        pid = path.stem.rpartition("_")[2]
+        if not Path(f"/proc/{pid}").exists():
+            mark_process_dead(pid)  # type: ignore[no-untyped-call]
+
+
 def render() -> bytes:
     """The values of all processes, as Prometheus reads them."""
+    _forget_the_dead()
     registry = CollectorRegistry()
     MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
     return generate_latest(registry)

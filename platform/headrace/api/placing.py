@@ -50,7 +50,7 @@ class Placing:
     def sent(self, exchange: Exchange) -> None:
         """The exchange's replica is about to be asked."""
         choice = exchange.choice
-        if choice is None or exchange.sent is not None:
+        if exchange.sent is not None:
             return
         self.held.enter(choice.replica.name, choice.need)
         now = int(time.time() * 1000)
@@ -59,14 +59,14 @@ class Placing:
     def ended(self, exchange: Exchange) -> None:
         """The attempt is over: what it held is free, and what the engine said of its cache is learned. Once."""
         sent, choice = exchange.sent, exchange.choice
-        if sent is None or choice is None:
+        if sent is None:
             return
         exchange.sent = None
         self.held.leave(choice.replica.name, choice.need)
         if not exchange.has_first_byte:
             self.index.failed(sent)
             return
-        counts = exchange.counts(self._estimator.bytes_per_token(exchange.chat.model))
+        counts = exchange.counts(self._estimator.bytes_per_token(exchange.tokenizer))
         self._estimator.learn_output(exchange.chat.model, counts.output_tokens // exchange.chat.n)
         if exchange.meter.has_cached and counts.input_tokens:
             predicted = self.index.reported(

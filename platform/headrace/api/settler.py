@@ -77,7 +77,7 @@ class Settler:
             self._placing.ended(exchange)
 
     async def _settle(self, exchange: Exchange, status: str) -> Counts:
-        counts = exchange.counts(self._estimator.bytes_per_token(exchange.chat.model))
+        counts = exchange.counts(self._estimator.bytes_per_token(exchange.tokenizer))
         event = exchange.record(status, counts)
         word = FinalWord(
             request_id=exchange.id,
@@ -104,7 +104,7 @@ class Settler:
 
     def _tell(self, exchange: Exchange, event: UsageEvent, counts: Counts) -> None:
         if counts.source == "reported" and counts.input_tokens:
-            self._estimator.learn(exchange.chat.model, exchange.chat, counts.input_tokens)
+            self._estimator.learn(exchange.tokenizer, exchange.chat, counts.input_tokens)
         metrics.observe(event)
         requests_log.info("%s", _encode(event).decode())
 

@@ -7,10 +7,10 @@ import msgspec
 
 from engines.client import Answer
 from engines.client import error_event as engine_error
-from engines.errors import BadAnswer, Disconnected, Failed, Incomplete
+from engines.errors import BadAnswer, Disconnected, Failed, Incomplete, UpstreamError
 from engines.sse import EventTooLarge, Framer
 from headrace.api import chunks
-from headrace.api.attempt import open_upstream, see_out
+from headrace.api.attempt import may_run_on, open_upstream, see_out
 from headrace.api.errors import ApiError
 from headrace.api.exchange import Exchange
 from headrace.api.gateway import Gateway
@@ -28,11 +28,12 @@ _KEEP_ALIVE = b": keep-alive\n\n"
 
 
 class StreamedAnswer:
-    """One streamed answer. `run` relays all but the end; `complete` or `fail` says the end, once settled."""
+    """One streamed answer. An `attempt` relays all but the end; `complete` or `fail` says the end, once settled."""
 
     def __init__(self, consumer: StreamingConsumer, gateway: Gateway, exchange: Exchange) -> None:
         self._consumer, self._gateway, self._exchange = consumer, gateway, exchange
         self._answer: Answer | None = None
+        self._is_asked = False  # whether an upstream may be working on it
         self._comment: asyncio.Task[None] | None = None
         self._held: list[bytes] = []
         self._finished: set[int] = set()
@@ -43,8 +44,11 @@ class StreamedAnswer:
         )
         exchange.on_silence = self._on_silence
 
-    async def run(self) -> None:
-        """Relay until the upstream is done. Raises engines.errors.UpstreamError."""
+    async def attempt(self) -> None:
+        """Relay the exchange's replica's answer until it is done. Raises engines.errors.UpstreamError."""
+        self._held.clear()
+        self._finished.clear()
+        self._is_asked = True
         self._answer = await open_upstream(self._gateway, self._exchange)
         if not self._answer.content_type.startswith("text/event-stream"):
             raise BadAnswer("not an event stream")
@@ -111,7 +115,7 @@ class StreamedAnswer:
             elif not text:
                 continue
             if exchange.first_byte_at is None:
-                exchange.first_byte_at = now
+                exchange.start_answer(now)
             exchange.last_byte_at = now
         self._held.append(self._frame.event(chunks.passable(raw)))
 
@@ -149,9 +153,23 @@ class StreamedAnswer:
 
     async def hang_up(self) -> None:
         """Stop the engine, which nobody waits for: it is told, and watched, in the background."""
+        self._stop()
+
+    async def give_up(self, error: UpstreamError) -> None:
+        """End an attempt that failed by `error`: when this returns, it is closed, and as dead as we can make it."""
+        if may_run_on(error):
+            if (stopping := self._stop()) is not None:
+                await asyncio.wait({stopping})
+        else:
+            self._is_asked = False
+
+    def _stop(self) -> "asyncio.Task[None] | None":
         answer, self._answer = self._answer, None
-        if self._exchange.opened:
-            self._gateway.background(see_out(self._gateway, self._exchange, answer))
+        is_asked, self._is_asked = self._is_asked, False
+        exchange = self._exchange
+        if not is_asked or exchange.attempt is None:
+            return None
+        return self._gateway.background(see_out(self._gateway, exchange.replica.upstream, exchange.attempt, answer))
 
     async def complete(self, counts: Counts) -> None:
         """The end of a good answer: the usage if it was asked for, and [DONE]."""

@@ -9,7 +9,7 @@ import msgspec
 from engines.errors import BadAnswer, Failed, Incomplete, UpstreamError
 from headrace.api import metrics
 from headrace.api.assembly import assemble
-from headrace.api.attempt import abort, open_upstream
+from headrace.api.attempt import abort, may_run_on, open_upstream
 from headrace.api.chunks import passable
 from headrace.api.errors import ApiError
 from headrace.api.exchange import Exchange
@@ -55,15 +55,15 @@ _choices = msgspec.json.Decoder(list[_Choice] | None)
 
 
 class WholeAnswer:
-    """One answer that is not streamed. `run` reads it; `complete` or `fail` gives it, once settled."""
+    """One answer that is not streamed. An `attempt` reads it; `complete` or `fail` gives it, once settled."""
 
     def __init__(self, consumer: StreamingConsumer, gateway: Gateway, exchange: Exchange) -> None:
         self._consumer, self._gateway, self._exchange = consumer, gateway, exchange
         self._reading: asyncio.Task[None] | None = None
         self._raw_choices = msgspec.Raw(b"[]")
 
-    async def run(self) -> None:
-        """Read the answer to its end. Raises engines.errors.UpstreamError."""
+    async def attempt(self) -> None:
+        """Read the answer of the exchange's replica to its end. Raises engines.errors.UpstreamError."""
         # In a task of its own: when the client leaves, the engine is told to end, and the answer it ends with says
         # how much it took.
         self._reading = asyncio.create_task(self._read())
@@ -107,7 +107,8 @@ class WholeAnswer:
         if not choices:
             raise BadAnswer("no choices")
         exchange = self._exchange
-        exchange.first_byte_at = exchange.last_byte_at = exchange.last_event_at = time.monotonic()
+        exchange.start_answer(now := time.monotonic())
+        exchange.last_byte_at = exchange.last_event_at = now
         self._raw_choices = msgspec.Raw(passable(bytes(completion.choices)))
         exchange.finish_reason = choices[-1].finish_reason
         for choice in choices:
@@ -117,13 +118,20 @@ class WholeAnswer:
             exchange.meter.final(completion.usage)
         self._check([choice.finish_reason for choice in choices])
 
+    async def give_up(self, error: UpstreamError) -> None:
+        """End an attempt that failed by `error`. Its connection is closed already."""
+        attempt, upstream = self._exchange.attempt, self._exchange.replica.upstream
+        if attempt is not None and may_run_on(error):
+            await asyncio.wait({self._gateway.background(abort(self._gateway, upstream, attempt))}, timeout=0.5)
+
     async def hang_up(self) -> None:
         """Stop the engine and hear what it took."""
         reading, exchange = self._reading, self._exchange
         if reading is None or reading.done():
             return
+        attempt, upstream = exchange.attempt, exchange.replica.upstream
         # An abort by name does not reach the copies of n > 1: those end with the connection.
-        if exchange.opened and exchange.chat.n == 1 and await abort(self._gateway, exchange):
+        if attempt is not None and attempt.n == 1 and await abort(self._gateway, upstream, attempt):
             await asyncio.wait({reading}, timeout=_ABORT_SECONDS)
             if not reading.done():
                 metrics.ABORTS.labels("ignored").inc()
@@ -131,7 +139,7 @@ class WholeAnswer:
         await asyncio.wait({reading})
         # An engine that breaks the connection off at an abort has told as little as one that never answered.
         is_unheard = reading.cancelled() or reading.exception() is not None
-        exchange.is_blind = exchange.opened and is_unheard and not exchange.has_first_byte
+        exchange.is_blind = exchange.attempt is not None and is_unheard and not exchange.has_first_byte
 
     async def complete(self, counts: Counts) -> None:
         exchange = self._exchange

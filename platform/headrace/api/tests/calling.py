@@ -100,6 +100,13 @@ def records(web: WebProcess, needle: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines if line.startswith(b'{"v":') and needle.encode() in line]
 
 
+class Hosted:
+    """A provider as a target; `fields` are the target's."""
+
+    def __init__(self, url: str, **fields: Any) -> None:
+        self.url, self.fields = url, fields
+
+
 class Place:
     """A tenant with a key and a model, and further models of other routes. `chat` asks as that key."""
 
@@ -135,6 +142,25 @@ class Place:
             where = {"pool": Pool.objects.create(name=name, engine=engine, model="scripted")}
             Replica.objects.create(pool=where["pool"], name="r1", url=url)
         Target.objects.create(route=Route.objects.create(model=model, **route), position=0, **where)
+        return name
+
+    def add_route(self, *targets: "list[str] | Hosted", context_window: int = 100_000, **route: Any) -> str:
+        """A further model whose targets are, in order, pools of replicas at these addresses, or providers. Its name."""
+        name = f"{self.world.model}-{secrets.token_hex(3)}"
+        model = Model.objects.create(name=name, context_window=context_window, default_max_tokens=1000)
+        row = Route.objects.create(model=model, **route)
+        for position, target in enumerate(targets):
+            slug = f"{name.lower()}-{position}"
+            if isinstance(target, Hosted):
+                provider = Provider.objects.create(name=slug, base_url=f"{target.url}/v1")
+                where: dict[str, Any] = {"provider": provider, "upstream_model": "hosted", **target.fields}
+            else:
+                where = {"pool": Pool.objects.create(name=slug, engine="sglang", model="scripted")}
+                for number, url in enumerate(target):
+                    Replica.objects.filter(url=url).delete()  # an earlier route had it
+                    Replica.objects.create(pool=where["pool"], name=f"r{number}", url=url)
+            Target.objects.create(route=row, position=position, **where)
+        self.wait_known(name)
         return name
 
     def wait_known(self, *models: str, secret: str | None = None) -> None:

@@ -31,15 +31,18 @@ def web(
     request: pytest.FixtureRequest, committed: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[WebProcess]:
     """A web process under each server in turn."""
-    process = WebProcess(tmp_path_factory.mktemp("web") / "web.log", request.param)
+    process = WebProcess(tmp_path_factory.mktemp("web") / "web.log", request.param, **UNBROKEN)
     try:
         yield process.wait_ready()
     finally:
         process.stop()
 
 
+# One failure after another is what tests are made of: a breaker would keep the later ones from their upstream.
+UNBROKEN = {"HEADRACE_BREAKER_FAILURES": "0"}
 # Deadlines that a test can wait for.
 QUICK = {
+    **UNBROKEN,
     "HEADRACE_LEASE_SECONDS": "1.5",
     "HEADRACE_CLIENT_STALL_SECONDS": "2",
     "HEADRACE_BODY_SECONDS": "2",
@@ -100,6 +103,7 @@ def gateway(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> 
         HEADRACE_HEADERS_AFTER_SECONDS="3",
         HEADRACE_MEDIA_HOSTS="images.example",
         HEADRACE_METRICS_TOKEN="token-of-the-tests",
+        **UNBROKEN,
     )
     try:
         yield process.wait_ready()

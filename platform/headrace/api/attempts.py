@@ -1,0 +1,192 @@
+"""The attempts of one request: until the first byte, what one upstream fails at may be asked of the next.
+
+The next replica of the target, then the next target of the route; each gets the request once, within the retry budget
+and past no breaker that is open. What the client caused is not asked again, and after the first byte nothing is: the
+answer is one upstream's or none. An attempt begins after the one before it is closed, under a new name, and once the
+hold has moved to it.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Protocol
+
+import msgspec
+import redis
+
+from engines.errors import AccountRefused, Busy, Rejected, TimedOut, UpstreamError
+from headrace.api import metrics
+from headrace.api.errors import ApiError
+from headrace.api.exchange import Exchange
+from headrace.api.gateway import Gateway
+from headrace.api.places import Fit, Place, places
+from routing.breaker import Pass
+from routing.catalog import Replica
+from routing.selection import Choice
+from tenants.meters import holds
+
+_encode = msgspec.json.encode
+# How long an upstream that refuses our account is left alone: nobody tops it up within seconds.
+_ACCOUNT_SECONDS = 60.0
+
+
+class Answering(Protocol):
+    """An answer, streamed or whole, that can be attempted again until its first byte."""
+
+    async def attempt(self) -> None:
+        """Get the answer from the exchange's replica. Raises UpstreamError."""
+
+    async def give_up(self, error: UpstreamError) -> None:
+        """End an attempt that failed by `error`; on return it is closed."""
+
+
+async def answer_by_any(gateway: Gateway, exchange: Exchange, answer: Answering) -> None:
+    """Have the answer given by the exchange's replica or, before the first byte, by another.
+
+    Raises UpstreamError: the most telling of the failures; ApiError where the request cannot go on.
+    """
+    gateway.retries.note_request(exchange.route.model)
+    failures: list[UpstreamError] = []
+    tried: list[Replica] = []
+    while True:
+        tried.append(exchange.replica)
+        try:
+            await _attempt(gateway, exchange, answer)
+            return
+        except UpstreamError as error:
+            failures.append(error)
+            _note(exchange, error)
+            if exchange.has_first_byte or not is_retryable(error):
+                raise
+            if next(_next_places(gateway, exchange, tried), None) is None:
+                raise _told(failures) from None
+            if not gateway.retries.take(exchange.route.model):
+                metrics.RETRIES.labels("no_budget").inc()
+                raise _told(failures) from None
+            await answer.give_up(error)
+        if not await _move(gateway, exchange, tried):
+            metrics.RETRIES.labels("no_room").inc()
+            raise _told(failures)
+        metrics.RETRIES.labels("sent").inc()
+
+
+def is_retryable(error: UpstreamError) -> bool:
+    """Whether another upstream may do better: not at what the client asked for, nor when its time is over."""
+    return not isinstance(error, Rejected) and not (isinstance(error, TimedOut) and error.which == "total")
+
+
+async def _attempt(gateway: Gateway, exchange: Exchange, answer: Answering) -> None:
+    leave = gateway.breakers.enter(exchange.replica.name)
+    if leave is None:  # it opened since it was chosen
+        raise Busy("left alone", retry_after=gateway.breakers.wait(exchange.replica.name))
+    exchange.on_first_byte = leave.answered
+    try:
+        await answer.attempt()
+        leave.succeeded()
+    except asyncio.CancelledError:
+        error = _interruption(exchange)
+        if isinstance(error, TimedOut):
+            leave.failed()
+        if error is None or error is exchange.interruption:
+            raise
+        raise error from None
+    except UpstreamError as error:
+        _judge(exchange, leave, error)
+        raise
+    finally:
+        exchange.on_first_byte = None
+        leave.left()
+
+
+def _interruption(exchange: Exchange) -> Exception | None:
+    """Why the attempt was cancelled: the whole request is ended, or its time to the first byte is over."""
+    expiry, exchange.expiry = exchange.expiry, None
+    if exchange.interruption is not None:
+        return exchange.interruption
+    if expiry is None or exchange.task is None or exchange.task.uncancel() > 0:
+        return None  # the server itself cancels us
+    return expiry
+
+
+def _judge(exchange: Exchange, leave: Pass, error: UpstreamError) -> None:
+    """What a failure says of the upstream."""
+    match error:
+        case Rejected():
+            leave.answered()
+        case AccountRefused():
+            leave.failed(pause=_ACCOUNT_SECONDS)
+        case Busy(retry_after=float(seconds)) if seconds > 0:
+            leave.failed(pause=seconds)
+        case Busy() if not exchange.replica.upstream.protocol.is_hosted:
+            leave.answered()  # a full engine is no failing one: its room is free again in an instant
+        case _:
+            leave.failed()
+
+
+def _note(exchange: Exchange, error: UpstreamError) -> None:
+    """For the record's label `attempts`: who failed, and how."""
+    status = f" (status {error.status})" if error.status is not None else ""
+    said = f"{exchange.replica.name}: {type(error).__name__}: {error}{status}"
+    before = exchange.event.labels.get("attempts")
+    exchange.event.labels["attempts"] = (f"{before}; {said}" if before else said)[:1024]
+
+
+def _next_places(gateway: Gateway, exchange: Exchange, tried: list[Replica]) -> Iterator[Place]:
+    """Where it may go next: at other targets with what the chat is there, and within what was held for it."""
+    found = places(
+        gateway,
+        exchange.principal,
+        exchange.chat,
+        exchange.route,
+        exchange.choice.want,
+        refusals=[],
+        tried=tried,
+        first=exchange.target,
+    )
+    for choice, fit in found:
+        yield choice, Fit(fit.prompt, min(fit.max_tokens, exchange.held_max_tokens))
+
+
+async def _move(gateway: Gateway, exchange: Exchange, tried: list[Replica]) -> bool:
+    """Have the hold and the exchange go to the next place that takes them; False where none does. Raises ApiError."""
+    for choice, fit in _next_places(gateway, exchange, tried):
+        # Not to be cut off halfway: whoever settles has to know whether it is done.
+        said = await asyncio.shield(gateway.background(_move_hold(gateway, exchange, choice)))
+        if said == "gone":
+            raise ApiError("lease_lost", "The gateway lost its hold on this request.")
+        if said == "away":
+            raise ApiError("redis_unavailable", "Limits cannot be checked right now.", retry_after=1)
+        if said == "moved":
+            gateway.placing.ended(exchange)
+            exchange.go_to(choice, prompt_estimate=fit.prompt, max_tokens=fit.max_tokens)
+            return True
+    return False
+
+
+async def _move_hold(gateway: Gateway, exchange: Exchange, choice: Choice) -> str:
+    exchange.moves += 1
+    record, progress = exchange.record_at(choice)
+    try:
+        await holds.move(
+            gateway.redis,
+            request_id=exchange.id,
+            step=exchange.moves,
+            taken=exchange.taken,
+            record=_encode(record),
+            progress=_encode(progress),
+        )
+    except holds.Gone:
+        return "gone"
+    except (holds.Refused, holds.TooLarge):
+        return "full"
+    except redis.RedisError:
+        return "away"
+    return "moved"
+
+
+def _told(failures: list[UpstreamError]) -> UpstreamError:
+    """What the client is told of several: when there is room again, if all were full; else the first that was not."""
+    others = [error for error in failures if not isinstance(error, Busy)]
+    if others:
+        return others[0]
+    waits = [error.retry_after for error in failures if isinstance(error, Busy) and error.retry_after is not None]
+    return Busy("no room", status=failures[-1].status, retry_after=min(waits, default=None))

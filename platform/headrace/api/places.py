@@ -1,0 +1,130 @@
+"""Where a chat may go: the route's replicas in order, without those that are left alone or cannot take it."""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from headrace.api.chat_request import ChatRequest
+from headrace.api.errors import ApiError
+from headrace.api.estimate import tokenizer
+from headrace.api.gateway import Gateway
+from routing.catalog import Replica, Route, Target
+from routing.selection import Choice, Want
+from tenants.keyring import Principal
+
+
+class Fit(msgspec.Struct, frozen=True):
+    """A chat at one target: its prompt there, estimated, and the max_tokens of each choice."""
+
+    prompt: int
+    max_tokens: int
+
+
+Place = tuple[Choice, Fit]
+
+
+def first_place(gateway: Gateway, principal: Principal, chat: ChatRequest, route: Route) -> Place:
+    """Where the chat goes first. Raises ApiError: why the first target cannot take it, or when one may be asked again.
+
+    A target that cannot take it is passed over.
+    """
+    if not any(target.replicas for target in route.targets):
+        raise ApiError("no_capacity", "No replica of this model is running.", retry_after=1)
+    refusals: list[ApiError] = []
+    wanted = next(target for target in route.targets if target.replicas)
+    prompt = gateway.estimator.prompt_tokens(tokenizer(wanted), chat)
+    want = gateway.placing.want(route, chat, principal.tenant, prompt)
+    for place in places(gateway, principal, chat, route, want, refusals=refusals):
+        return place
+    if refusals:
+        raise refusals[0]
+    waits = [gateway.breakers.wait(replica.name) for target in route.targets for replica in target.replicas]
+    soonest = min(60.0, max(1.0, min(waits)))
+    raise ApiError("no_capacity", "No replica of this model can be asked now.", retry_after=soonest)
+
+
+def places(
+    gateway: Gateway,
+    principal: Principal,
+    chat: ChatRequest,
+    route: Route,
+    want: Want,
+    *,
+    refusals: list[ApiError],
+    tried: Sequence[Replica] = (),
+    first: Target | None = None,
+) -> Iterator[Place]:
+    """Each replica that may take the chat, best first, beginning with those of `first`.
+
+    refusals: gets what each target that cannot take the chat would have it refused with. tried: replicas left out.
+    """
+    fits = {id(target): _fit_or(gateway, principal, chat, route, target, refusals) for target in route.targets}
+    choices = gateway.placing.selection.choices(route, want)
+    for choice in sorted(choices, key=lambda choice: choice.target is not first) if first else choices:
+        fit = fits[id(choice.target)]
+        if fit and choice.replica not in tried and gateway.breakers.wait(choice.replica.name) == 0:
+            yield choice, fit
+
+
+def _fit_or(
+    gateway: Gateway,
+    principal: Principal,
+    chat: ChatRequest,
+    route: Route,
+    target: Target,
+    refusals: list[ApiError],
+) -> Fit | None:
+    try:
+        return fitting(gateway, principal, chat, route, target) if target.replicas else None
+    except ApiError as refusal:
+        refusals.append(refusal)
+        return None
+
+
+def check_unknown(chat: ChatRequest, route: Route) -> None:
+    """Refuse fields nobody knows, unless the route drops them. Raises ApiError."""
+    if chat.unknown and route.unknown_fields != "drop":
+        name = chat.unknown[0]
+        raise ApiError("unsupported_parameter", f"Unknown or unsupported parameter: '{name}'.", param=name)
+
+
+def fitting(gateway: Gateway, principal: Principal, chat: ChatRequest, route: Route, target: Target) -> Fit:
+    """How the chat fits `target`, which has a replica. Raises ApiError with the reason why it does not."""
+    upstream = target.replicas[0].upstream
+    refused = "n" if chat.n > 1 and not upstream.protocol.many_choices else upstream.protocol.refused(chat.passed)
+    if refused is not None:
+        raise ApiError(
+            "unsupported_parameter", f"The engine of this model does not support '{refused}'.", param=refused
+        )
+    prompt = gateway.estimator.prompt_tokens(tokenizer(target), chat)
+    max_tokens = _output_bound(chat, principal, prompt, window=target.window(route), default=route.default_max_tokens)
+    if target.context_window is not None and prompt + max_tokens > target.context_window:
+        raise _too_long("The prompt and max_tokens are about", prompt + max_tokens, target.context_window, "messages")
+    return Fit(prompt, max_tokens)
+
+
+def _output_bound(chat: ChatRequest, principal: Principal, prompt: int, *, window: int, default: int) -> int:
+    """The max_tokens of each choice: the request's, else the route's `default`, bounded by window and limits."""
+    cap = principal.max_output_tokens
+    if principal.max_prompt_tokens is not None and prompt > principal.max_prompt_tokens:
+        raise ApiError(
+            "request_too_large",
+            f"The prompt is about {prompt} tokens; this key may send {principal.max_prompt_tokens}.",
+            param="messages",
+        )
+    if chat.max_tokens is None:
+        room = max(1, window - prompt)
+        return min(value for value in (default, room, cap) if value is not None)
+    if chat.max_tokens >= window:
+        raise _too_long("max_tokens is", chat.max_tokens, window, "max_tokens")
+    if cap is not None and chat.max_tokens > cap:
+        raise ApiError(
+            "request_too_large", f"max_tokens is {chat.max_tokens}; this key may ask for {cap}.", param="max_tokens"
+        )
+    return chat.max_tokens
+
+
+def _too_long(what: str, tokens: int, window: int, param: str) -> ApiError:
+    return ApiError(
+        "context_length_exceeded", f"{what} {tokens}; the model's context window is {window} tokens.", param=param
+    )

@@ -1,0 +1,125 @@
+"""Circuit breakers: an upstream that keeps failing is left alone for a while, then tried by one request at a time.
+
+    closed     requests pass. FAILURES in a row open it; so does, at once, an upstream that says how long to stay away.
+    open       nothing passes until its pause is over: what Retry-After said, else 1 s, doubling up to 60 s each time a
+               trial fails, give or take a fifth, so that processes do not come back all at once.
+    half-open  one request at a time passes. Its first byte closes the breaker, its failure opens it again.
+
+What counts is failures of that upstream alone: what a client caused, and a client that left, say nothing of it. Each
+process keeps its own: no message has to arrive for it to work, and each sees enough of its own traffic.
+"""
+
+import random
+import time
+from collections.abc import Callable
+
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+# What an upstream may ask for itself, in seconds.
+LONGEST_ASKED = 600.0
+
+CLOSED, HALF_OPEN, OPEN = 0, 1, 2
+
+Told = Callable[[str, int], None]
+
+
+class _Breaker:
+    def __init__(self, name: str) -> None:
+        self.name, self.state = name, CLOSED
+        self.failures = 0  # in a row, while closed
+        self.pauses = 0  # in a row, without an answer that was completed
+        self.until = 0.0
+        self.epoch = 0  # how often it opened: what began before says nothing any more
+        self.trial: Pass | None = None
+
+
+class Pass:
+    """One attempt's leave to ask an upstream. Say what became of it by one of the verbs; only the first end counts."""
+
+    def __init__(self, breakers: "Breakers", breaker: _Breaker) -> None:
+        self._breakers, self._breaker, self._epoch = breakers, breaker, breaker.epoch
+
+    def answered(self) -> None:
+        """The upstream works: a first byte came, or a refusal of the request itself."""
+        if self._counts() and self._breaker.state == HALF_OPEN:
+            self._breakers._close(self._breaker)
+
+    def succeeded(self) -> None:
+        """The whole answer came."""
+        self.answered()
+        if self._counts():
+            self._breaker.failures = self._breaker.pauses = 0
+
+    def failed(self, *, pause: float | None = None) -> None:
+        """The upstream failed. pause: it is to be left alone for so many seconds, however well it did before."""
+        if self._counts():
+            self._breaker.failures += 1
+            self._breakers._judge(self._breaker, pause)
+        elif pause is not None:
+            self._breakers._prolong(self._breaker, pause)
+
+    def left(self) -> None:
+        """It ended without a word on the upstream. Also after any other verb: a trial that is over makes room."""
+        if self._breaker.trial is self:
+            self._breaker.trial = None
+
+    def _counts(self) -> bool:
+        return self._epoch == self._breaker.epoch
+
+
+class Breakers:
+    """The breakers of a process, by the upstream's name. failures: so many in a row open one; 0: none ever opens.
+
+    told: hears of each change of state.
+    """
+
+    def __init__(
+        self, *, failures: int, told: Told = lambda name, state: None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._failures, self._told, self._clock = failures, told, clock
+        self._breakers: dict[str, _Breaker] = {}
+
+    def wait(self, name: str) -> float:
+        """How many seconds until `name` may be asked; 0: now."""
+        breaker = self._breakers.get(name)
+        if breaker is None or breaker.state == CLOSED:
+            return 0.0
+        if breaker.state == OPEN:
+            return max(0.0, breaker.until - self._clock())
+        return 0.0 if breaker.trial is None else FIRST_PAUSE  # its trial is under way
+
+    def enter(self, name: str) -> Pass | None:
+        """Leave to ask `name`; None if it is to be left alone now. Call `left` on it in the end."""
+        if self.wait(name) > 0:
+            return None
+        breaker = self._breakers.setdefault(name, _Breaker(name))
+        leave = Pass(self, breaker)
+        if breaker.state == OPEN:
+            self._change(breaker, HALF_OPEN)
+        if breaker.state == HALF_OPEN:
+            breaker.trial = leave
+        return leave
+
+    def _judge(self, breaker: _Breaker, pause: float | None) -> None:
+        if self._failures and (pause is not None or breaker.state == HALF_OPEN or breaker.failures >= self._failures):
+            self._open(breaker, pause)
+
+    def _open(self, breaker: _Breaker, pause: float | None) -> None:
+        if pause is None:
+            pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**breaker.pauses) * random.uniform(0.8, 1.2)
+            breaker.pauses = min(breaker.pauses + 1, 10)
+        breaker.epoch += 1
+        breaker.failures, breaker.trial = 0, None
+        breaker.until = self._clock() + min(pause, LONGEST_ASKED)
+        self._change(breaker, OPEN)
+
+    def _prolong(self, breaker: _Breaker, pause: float) -> None:
+        if breaker.state == OPEN:
+            breaker.until = max(breaker.until, self._clock() + min(pause, LONGEST_ASKED))
+
+    def _close(self, breaker: _Breaker) -> None:
+        breaker.failures, breaker.trial = 0, None
+        self._change(breaker, CLOSED)
+
+    def _change(self, breaker: _Breaker, state: int) -> None:
+        breaker.state = state
+        self._told(breaker.name, state)

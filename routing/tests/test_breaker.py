@@ -1,0 +1,123 @@
+"""The breaker's states: what opens it, for how long, who may try, and what says nothing of the upstream."""
+
+from routing.breaker import CLOSED, HALF_OPEN, OPEN, Breakers, Pass
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def made(failures: int = 3) -> tuple[Breakers, Clock, list[int]]:
+    clock, states = Clock(), list[int]()
+    return Breakers(failures=failures, told=lambda name, state: states.append(state), clock=clock), clock, states
+
+
+def entered(breakers: Breakers) -> Pass:
+    leave = breakers.enter("a")
+    assert leave is not None
+    return leave
+
+
+def fail(breakers: Breakers, times: int = 1) -> None:
+    for _ in range(times):
+        leave = entered(breakers)
+        leave.failed()
+        leave.left()
+
+
+def test_it_opens_after_so_many_failures_in_a_row() -> None:
+    breakers, _, states = made()
+    fail(breakers, 2)
+    entered(breakers).succeeded()
+    fail(breakers, 2)
+    assert (breakers.wait("a"), states) == (0, [])
+    fail(breakers)
+    assert (breakers.enter("a"), states) == (None, [OPEN])
+    assert 0.8 <= breakers.wait("a") <= 1.2
+    assert breakers.wait("b") == 0
+
+
+def test_it_counts_neither_refusals_nor_those_who_leave() -> None:
+    breakers, _, _ = made()
+    for _ in range(10):
+        entered(breakers).answered()
+        entered(breakers).left()
+    assert breakers.wait("a") == 0
+
+
+def test_it_lets_one_at_a_time_try_and_closes_at_the_first_byte() -> None:
+    breakers, clock, states = made()
+    fail(breakers, 3)
+    clock.now += 2
+    assert breakers.wait("a") == 0
+    trial = entered(breakers)
+    assert breakers.enter("a") is None
+    assert breakers.wait("a") > 0
+    trial.left()  # its client left: the next one tries
+    trial = entered(breakers)
+    trial.answered()
+    assert states == [OPEN, HALF_OPEN, CLOSED]
+    entered(breakers)
+
+
+def test_it_pauses_twice_as_long_each_time_a_trial_fails_and_a_minute_at_most() -> None:
+    breakers, clock, _ = made()
+    fail(breakers, 3)
+    pauses = []
+    for _ in range(9):
+        pauses.append(breakers.wait("a"))
+        clock.now += 73
+        fail(breakers)
+    for number, pause in enumerate(pauses):
+        assert 0.8 * min(60, 2**number) <= pause <= 1.2 * min(60, 2**number) + 0.001
+    clock.now += 73
+    entered(breakers).succeeded()
+    fail(breakers, 3)
+    assert breakers.wait("a") <= 1.2
+
+
+def test_it_goes_on_pausing_longer_for_one_that_begins_answers_and_breaks_them_off() -> None:
+    breakers, clock, _ = made(1)
+    fail(breakers)
+    clock.now += 2
+    trial = entered(breakers)
+    trial.answered()
+    trial.failed()
+    assert 1.6 <= breakers.wait("a") <= 2.4
+
+
+def test_it_stays_away_for_as_long_as_it_was_told() -> None:
+    breakers, clock, _ = made()
+    leave, other = entered(breakers), entered(breakers)
+    leave.failed(pause=7)
+    assert breakers.wait("a") == 7
+    other.failed(pause=20)  # asked before it opened, and told to wait longer
+    assert breakers.wait("a") == 20
+    clock.now += 20
+    entered(breakers).failed(pause=100_000)
+    assert breakers.wait("a") == 600
+
+
+def test_it_hears_no_verdict_of_attempts_that_began_before_it_opened() -> None:
+    breakers, clock, _ = made()
+    old = entered(breakers)
+    fail(breakers, 3)
+    old.succeeded()
+    assert breakers.wait("a") > 0
+    clock.now += 2
+    trial = entered(breakers)
+    old.failed()
+    old.left()
+    assert breakers.enter("a") is None
+    trial.succeeded()
+    assert breakers.wait("a") == 0
+
+
+def test_it_never_opens_where_breakers_are_off() -> None:
+    breakers, _, _ = made(0)
+    fail(breakers, 100)
+    entered(breakers).failed(pause=60)
+    assert breakers.wait("a") == 0
