@@ -29,12 +29,18 @@ SUMS = {
 
 
 def hours_of(rows: str) -> str:
-    """The query that sums `rows`, a table with the columns of a record, by the hour: BUCKET, then SUMS."""
+    """The query that sums `rows`, a table with the columns of a record, by the hour: BUCKET, then SUMS.
+
+    Hours are of the zone that the tenant's period has, which its invoice ends in (invoicing/periods.py).
+    """
     return f"""
-    SELECT r.tenant, date_trunc('hour', admitted_at, coalesce(t.time_zone, 'UTC')) AS hour,
+    SELECT r.tenant, date_trunc('hour', admitted_at, coalesce(z.time_zone, 'UTC')) AS hour,
            project, key, model, target, kind, r.currency, coalesce(price, '') AS price,
            {", ".join(f"{total} AS {name}" for name, total in SUMS.items())}
-    FROM {rows} AS r LEFT JOIN tenants_tenant t ON t.slug = r.tenant
+    FROM {rows} AS r LEFT JOIN LATERAL (
+        SELECT time_zone FROM billing_tenantzone AS known
+        WHERE known.tenant = r.tenant AND known.since <= admitted_at ORDER BY known.since DESC LIMIT 1
+    ) AS z ON true
     GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9"""
 
 

@@ -13,6 +13,9 @@ from billing import pricing
 from billing.pricing import Rates
 
 VERSION = 1
+# Kinds of rows besides the endpoint's name.
+SHADOW = "shadow"  # a copy of a request that its tenant did not ask for: costs it nothing
+PRICING = "pricing"  # a correction that puts a price on a row that came without one: the same tokens, no use of its own
 
 
 class UsageEvent(msgspec.Struct, kw_only=True):

@@ -1,18 +1,32 @@
-"""The ledger: what was used, by the request and by the hour, and the prices it is charged at."""
+"""The ledger: what was used, by the request and by the hour, the prices it is charged at, and the invoices over it."""
 
+from billing.models.billing_account import BillingAccount
+from billing.models.credit import Credit
 from billing.models.dead_letter import DeadLetter
 from billing.models.dropped_month import DroppedMonth
+from billing.models.invoice import Invoice, InvoiceLine, InvoiceQuerySet
+from billing.models.late_usage import LateUsage
 from billing.models.ledger_check_run import LedgerCheckRun
+from billing.models.legal_entity import LegalEntity
 from billing.models.price import Price
+from billing.models.tenant_zone import TenantZone
 from billing.models.usage_hour import UsageHour
 from billing.models.usage_record import Status, UsageCorrection, UsageQuerySet, UsageRecord, UsageSource
 
 __all__ = [
+    "BillingAccount",
+    "Credit",
     "DeadLetter",
     "DroppedMonth",
+    "Invoice",
+    "InvoiceLine",
+    "InvoiceQuerySet",
+    "LateUsage",
     "LedgerCheckRun",
+    "LegalEntity",
     "Price",
     "Status",
+    "TenantZone",
     "UsageCorrection",
     "UsageHour",
     "UsageQuerySet",

@@ -87,6 +87,7 @@ class UsageRecord(Usage):
     request_id = models.UUIDField(primary_key=True)
 
     objects = _PartZero()
+    rows = UsageQuerySet["UsageRecord"].as_manager()  # corrections too, as rows like any other: to read, not to save
 
     class Meta:
         db_table = "billing_usagerecord"

@@ -72,6 +72,7 @@ MEDIA_HOSTS = env.words("HEADRACE_MEDIA_HOSTS")
 KV_TOKENS = env.integer("HEADRACE_KV_TOKENS", 262_144, least=1024)
 PREFIX_INDEX_ENTRIES = env.integer("HEADRACE_PREFIX_INDEX_ENTRIES", 200_000, least=1024)
 ROOM_FACTOR = env.number("HEADRACE_ROOM_FACTOR", 1.25, least=0.1)
+INVOICE_GRACE_HOURS = env.number("HEADRACE_INVOICE_GRACE_HOURS", 72, least=0)
 # prometheus_client reads this variable when it is first imported.
 os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", str(HOME / "metrics"))
 METRICS_TOKEN = env.text("HEADRACE_METRICS_TOKEN", "")

@@ -1,14 +1,18 @@
 """The database itself keeps tenants apart: as headrace_app, a transaction sees the tenant it names and nothing else."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
 from django.db import ProgrammingError, transaction
+from django.utils import timezone
 
 from billing.drain import drain_all
+from billing.invoicing.closing import close_all
+from billing.models import BillingAccount, Credit
 from billing.tests.stream import append, connect, usage_event
-from tenants.models import Member
+from tenants.models import Member, Tenant
 from tenants.tests.cast import make_key, make_project, make_tenant, sql
 
 pytestmark = pytest.mark.django_db
@@ -22,10 +26,14 @@ TABLES = {
     "billing_usagerecord": "tenant",
     "billing_usagecorrection": "tenant",
     "billing_usagehour": "tenant",
+    "billing_billingaccount": "tenant_id",
+    "billing_credit": "tenant_id",
+    "billing_invoice": "tenant_id",
+    "billing_tenantzone": "tenant",
 }
 CLOSED = [
     "engines_pool", "engines_replica", "engines_provider", "routing_target", "billing_deadletter", "config_change",
-    "auth_user", "django_session", "django_admin_log",
+    "billing_legalentity", "auth_user", "django_session", "django_admin_log",
 ]  # fmt: skip
 
 
@@ -41,6 +49,10 @@ def two_tenants() -> Iterator[None]:
             event = usage_event(tenant=slug)
             append(client, event, event | {"part": 1, "cost_nano": None, "cost": None})
         drain_all(client)
+    for tenant in Tenant.objects.all():
+        BillingAccount.objects.create(tenant=tenant, minimum_fee=1, since=tenant.created_at - timedelta(days=100))
+        Credit.objects.create(tenant=tenant, amount=1, currency="EUR", reason="outage")
+    close_all(now=timezone.now() + timedelta(days=40))
     sql("SET ROLE headrace_app")
     yield
     sql("SET ROLE headrace_system")

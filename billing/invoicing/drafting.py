@@ -1,0 +1,88 @@
+"""Computing a draft from the ledger as it is now. Whoever calls holds the tenant's lock."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from django.db.models import Min
+
+from billing.invoicing.amounts import ZERO
+from billing.invoicing.lines import Kind, Use, stated, usage_lines, use_of
+from billing.invoicing.periods import Calendar, Period
+from billing.invoicing.totals import Terms, with_totals
+from billing.models import BillingAccount, Credit, Invoice, InvoiceLine, LateUsage, UsageHour
+from tenants.models import Tenant
+
+
+@dataclass
+class Draft:
+    """What an invoice of one period and currency would say: its lines, and the use behind them by period."""
+
+    lines: list[InvoiceLine]
+    uses: dict[Period, Use]
+
+    @property
+    def net(self) -> Decimal:
+        return sum((line.amount for line in self.lines if line.kind != Kind.TAX), ZERO)
+
+    @property
+    def tax(self) -> Decimal:
+        return sum((line.amount for line in self.lines if line.kind == Kind.TAX), ZERO)
+
+
+def compute(tenant: Tenant, calendar: Calendar, period: Period, currency: str) -> Draft:
+    """The period's usage that no invoice states yet, adjustments for earlier ones, and what follows from the terms."""
+    account = BillingAccount.objects.filter(tenant=tenant).first()
+    uses = {period: use_of(tenant.slug, period, currency)}
+    before = stated(tenant.slug, period.month, currency)
+    lines = list(usage_lines(uses[period], before, month=period.month, currency=currency, kind=Kind.USAGE))
+    for earlier in _to_adjust(tenant.slug, calendar, period, currency):
+        uses[earlier] = use_of(tenant.slug, earlier, currency)
+        before = stated(tenant.slug, earlier.month, currency)
+        lines += usage_lines(uses[earlier], before, month=earlier.month, currency=currency, kind=Kind.ADJUSTMENT)
+    terms = _terms(account, period, is_tenants_currency=currency == tenant.currency)
+    credits = [(credit, credit.remaining) for credit in Credit.objects.filter(tenant=tenant, currency=currency)]
+    return Draft(with_totals(lines, terms, credits, month=period.month, currency=currency), uses)
+
+
+def _terms(account: BillingAccount | None, period: Period, *, is_tenants_currency: bool) -> Terms:
+    if account is None:
+        return Terms()
+    has_fee = is_tenants_currency and period.end > account.since
+    return Terms(account.tax_rate, account.discount_percent, account.minimum_fee if has_fee else ZERO)
+
+
+def _to_adjust(tenant: str, calendar: Calendar, period: Period, currency: str) -> Iterator[Period]:
+    """The invoiced periods with usage that came later and is on no invoice, which this draft is the first to follow."""
+    documents = Invoice.objects.of(tenant).filter(kind=Invoice.Kind.INVOICE, currency=currency)
+    drafts = documents.filter(status=Invoice.Status.DRAFT, period_start__lt=period.start)
+    latest = drafts.order_by("-period_start").values_list("period_start", flat=True).first()
+    since = latest or datetime.min.replace(tzinfo=period.start.tzinfo)
+    late = LateUsage.objects.filter(tenant=tenant, invoice=None, admitted_at__lt=period.start).order_by()
+    moments = (
+        late.values_list("admitted_at__date").annotate(Min("admitted_at")).values_list("admitted_at__min", flat=True)
+    )
+    months = sorted({calendar.at(moment).month for moment in moments})
+    finalised = set(documents.stating_usage().values_list("period_start", flat=True))
+    for month in months:
+        earlier = calendar.period(month)
+        if earlier.start in finalised and earlier.start >= since:
+            yield earlier
+
+
+def write(invoice: Invoice, draft: Draft, now: datetime) -> None:
+    """Replace a draft's lines and totals."""
+    invoice.net, invoice.tax = draft.net, draft.tax
+    invoice.total = draft.net + draft.tax
+    invoice.drafted_at = now
+    invoice.save(force_insert=invoice._state.adding)
+    invoice.lines.all().delete()
+    for line in draft.lines:
+        line.invoice = invoice
+    InvoiceLine.objects.bulk_create(draft.lines, batch_size=1000)
+
+
+def first_use(tenant: str) -> datetime | None:
+    hour: datetime | None = UsageHour.objects.of(tenant).aggregate(Min("hour"))["hour__min"]
+    return hour

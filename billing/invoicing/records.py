@@ -1,0 +1,67 @@
+"""The records behind a line: which rows of the ledger its quantity is the sum of, while they are kept."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from django.db.models import Exists, F, OuterRef, Q
+
+from billing import partitions
+from billing.invoicing.lines import Kind, TokenClass
+from billing.invoicing.periods import calendar_of
+from billing.models import DroppedMonth, InvoiceLine, LateUsage, UsageQuerySet, UsageRecord
+from billing.usage import SHADOW
+
+_COUNTED = {
+    TokenClass.UNCACHED: Q(input_tokens__gt=F("cached_input_tokens")),
+    TokenClass.CACHED: Q(cached_input_tokens__gt=0),
+    TokenClass.OUTPUT: Q(output_tokens__gt=0),
+}
+
+
+@dataclass(frozen=True)
+class Behind:
+    """`kept` are the rows, records and corrections alike, in order of time. `dropped` are the months (UTC) of which
+    retention has dropped them, and when; the hours that they were summed into are kept.
+    """
+
+    kept: UsageQuerySet[UsageRecord]
+    dropped: list[tuple[date, datetime]]
+
+    def rows(self) -> Iterator[UsageRecord]:
+        return self.kept.iterator(chunk_size=2000)
+
+    def __str__(self) -> str:
+        """What to say about rows that are gone; empty if none are."""
+        gone = [f"{month:%Y-%m} on {at:%Y-%m-%d}" for month, at in self.dropped]
+        return f"Retention has dropped the records of {', '.join(gone)} (UTC); their sums are kept." if gone else ""
+
+
+def records_behind(line: InvoiceLine) -> Behind:
+    """The rows whose tokens of the line's class are its quantity. Lines that are no usage have none."""
+    invoice = line.invoice
+    if not line.has_records:
+        return Behind(UsageRecord.rows.none(), [])
+    period = calendar_of(invoice.tenant_id).period(line.period)
+    rows = UsageRecord.rows.of(invoice.tenant_id).filter(
+        _COUNTED[TokenClass(line.token_class)],
+        admitted_at__gte=period.start,
+        admitted_at__lt=period.end,
+        project=line.project,
+        model=line.model,
+        price=line.price,
+        currency=invoice.currency,
+    )
+    late = LateUsage.objects.filter(request_id=OuterRef("request_id"), part=OuterRef("part"))
+    mine = invoice if invoice.is_finalised else None
+    if line.kind == Kind.ADJUSTMENT:
+        rows = rows.filter(Exists(late.filter(invoice=mine)))
+    else:
+        rows = rows.exclude(Exists(late.exclude(invoice=mine)))
+    dropped = DroppedMonth.objects.filter(
+        month__gte=partitions.month_of(period.start), month__lt=period.end.date()
+    ).order_by("month")
+    return Behind(
+        rows.exclude(kind=SHADOW).order_by("admitted_at", "request_id", "part"),
+        list(dropped.values_list("month", "dropped_at")),
+    )
