@@ -11,9 +11,8 @@ from datetime import date
 from typing import Any
 
 import redis
-from django.db import connection
 
-from billing import partitions
+from billing import drain_lock, partitions
 from billing.dead_letters import bury
 from billing.events import BadEvent, Entry, read_event
 from billing.ledger import touch_keys, write_all_good
@@ -50,7 +49,17 @@ def drain_once(client: "redis.Redis", *, most: int = BATCH, abandoned_ms: int = 
 
     Raises django.db.OperationalError or redis.RedisError when one of the two is away; the batch is then read again.
     """
-    connection.ensure_connection()  # before anything is taken from the stream
+    with drain_lock.shared():
+        return _drain(client, most, abandoned_ms)
+
+
+def drain_pending(client: "redis.Redis") -> None:
+    """Drain all there is, read by whom ever: for whoever holds the drain lock alone, so that nobody is at work."""
+    while drain_once(client, abandoned_ms=0).read >= BATCH:
+        pass
+
+
+def _drain(client: "redis.Redis", most: int, abandoned_ms: int) -> Drained:
     read = _read(client, most, abandoned_ms)
     if not read:
         return Drained()

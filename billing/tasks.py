@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError
 
 from billing import drain, partitions, settlement
+from billing.budgets import counters
 
 log = logging.getLogger("headrace.ledger")
 
@@ -16,7 +17,8 @@ log = logging.getLogger("headrace.ledger")
 def drain_usage() -> None:
     try:
         with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=10) as client:
-            drain.drain_all(client)
+            # Not longer: the same few threads make the budgets' counters.
+            drain.drain_all(client, seconds=2)
     except (OperationalError, InterfaceError, redis.RedisError) as error:
         log.warning("usage waits in the stream: %s", str(error).splitlines()[0])
 
@@ -33,3 +35,21 @@ def reap_holds() -> None:
 @shared_task(name="billing.partitions")  # type: ignore[untyped-decorator]
 def make_partitions() -> None:
     partitions.ensure_months()
+
+
+@shared_task(name="billing.keep_budgets")  # type: ignore[untyped-decorator]
+def keep_budgets() -> None:
+    try:
+        with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=10) as client:
+            counters.keep(client)
+    except (OperationalError, InterfaceError, redis.RedisError) as error:
+        log.warning("budgets' counters wait: %s", str(error).splitlines()[0])
+
+
+@shared_task(name="billing.rebuild_budgets")  # type: ignore[untyped-decorator]
+def rebuild_budgets() -> None:
+    try:
+        with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=10) as client:
+            counters.rebuild_all(client)
+    except (OperationalError, InterfaceError, redis.RedisError) as error:
+        log.warning("budgets' counters are not compared with the ledger: %s", str(error).splitlines()[0])

@@ -41,6 +41,7 @@ class Principal(msgspec.Struct):
 
     tenant: str
     currency: str
+    time_zone: str
     project: str
     key: str
     models: frozenset[str] | None
@@ -98,7 +99,7 @@ class Keyring:
     def _make(self, ref: str) -> Principal:
         key = self._rows["tenants_apikey"][ref]
         public_id, _, tenant_slug, project_id, models, priority, expires_at, revoked_at, *key_limits = key
-        _, currency, _, suspended_at, *tenant_limits = self._rows["tenants_tenant"][tenant_slug]
+        _, currency, time_zone, suspended_at, *tenant_limits = self._rows["tenants_tenant"][tenant_slug]
         _, project, *project_limits = self._rows["tenants_project"][str(project_id)]
         scopes = {
             ("key", public_id): dict(zip(LIMIT_COLUMNS, key_limits, strict=True)),
@@ -108,6 +109,7 @@ class Keyring:
         return Principal(
             tenant=tenant_slug,
             currency=currency,
+            time_zone=time_zone,
             project=project,
             key=public_id,
             models=frozenset(models) if models else None,

@@ -1,6 +1,7 @@
 """The ledger: what was used, by the request and by the hour, the prices it is charged at, and the invoices over it."""
 
 from billing.models.billing_account import BillingAccount
+from billing.models.budget import Budget, BudgetAdjustment, BudgetAlert, Period
 from billing.models.credit import Credit
 from billing.models.dead_letter import DeadLetter
 from billing.models.dropped_month import DroppedMonth
@@ -12,11 +13,16 @@ from billing.models.price import Price
 from billing.models.tenant_zone import TenantZone
 from billing.models.usage_hour import UsageHour
 from billing.models.usage_record import Status, UsageCorrection, UsageQuerySet, UsageRecord, UsageSource
+from billing.models.webhook import Delivery, Notice, WebhookEndpoint
 
 __all__ = [
     "BillingAccount",
+    "Budget",
+    "BudgetAdjustment",
+    "BudgetAlert",
     "Credit",
     "DeadLetter",
+    "Delivery",
     "DroppedMonth",
     "Invoice",
     "InvoiceLine",
@@ -24,6 +30,8 @@ __all__ = [
     "LateUsage",
     "LedgerCheckRun",
     "LegalEntity",
+    "Notice",
+    "Period",
     "Price",
     "Status",
     "TenantZone",
@@ -32,4 +40,5 @@ __all__ = [
     "UsageQuerySet",
     "UsageRecord",
     "UsageSource",
+    "WebhookEndpoint",
 ]

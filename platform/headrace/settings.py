@@ -159,6 +159,8 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BEAT_SCHEDULE = {
     "drain": {"task": "billing.drain", "schedule": 1.0, "options": {"expires": 5}},
     "reap": {"task": "billing.reap", "schedule": 3.0, "options": {"expires": 3}},
+    "keep-budgets": {"task": "billing.keep_budgets", "schedule": 1.0, "options": {"expires": 3}},
+    "rebuild-budgets": {"task": "billing.rebuild_budgets", "schedule": 3600.0, "options": {"expires": 600}},
     "partitions": {"task": "billing.partitions", "schedule": 3600.0, "options": {"expires": 600}},
 }
 

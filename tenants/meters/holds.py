@@ -4,12 +4,13 @@ The async verbs serve the data plane, the sync ones Celery and the command line;
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import redis
 import redis.asyncio
 
-from tenants.meters.meter import Meter
+from tenants.meters.meter import COST, Meter
 from tenants.meters.scripts import ADMIT, CORRECT, EXPIRED, GRACE, MOVE, RENEW, SETTLE, WITHDRAW, Argument
 
 HOLDS = "hr:holds"
@@ -31,20 +32,48 @@ class Level(msgspec.Struct):
     reset_ms: int
 
 
-class Refused(Exception):
-    """A meter has no room now; try again in `wait_ms`."""
+class NotHeld(Exception):
+    """Nothing was taken, because of `meter`; `levels` say how all stand.
 
-    def __init__(self, meter: Meter, wait_ms: int) -> None:
+    Refused             it has no room now: try again in `wait_ms`
+      Held              only what running requests hold of it is in the way
+      Rebuilding        a budget whose counter is being made
+    Exhausted           a budget of which only `left` units are left, whatever is given back
+    TooLarge            the request asks for more than it could ever give
+    """
+
+    def __init__(self, meter: Meter, amount: int, levels: list[Level], *, wait_ms: int = 0, left: int = 0) -> None:
         super().__init__(f"{meter.scope} {meter.measure}")
-        self.meter, self.wait_ms = meter, wait_ms
+        self.meter, self.amount, self.levels, self.wait_ms, self.left = meter, amount, levels, wait_ms, left
 
 
-class TooLarge(Exception):
-    """The request asks a meter for more than it could ever give."""
+class Refused(NotHeld):
+    pass
 
-    def __init__(self, meter: Meter, amount: int) -> None:
-        super().__init__(f"{meter.scope} {meter.measure}")
-        self.meter, self.amount = meter, amount
+
+class Held(Refused):
+    pass
+
+
+class Rebuilding(Refused):
+    pass
+
+
+class Exhausted(NotHeld):
+    pass
+
+
+class TooLarge(NotHeld):
+    pass
+
+
+_REFUSALS: dict[bytes, type[NotHeld]] = {
+    b"limited": Refused,
+    b"occupied": Held,
+    b"rebuilding": Rebuilding,
+    b"exhausted": Exhausted,
+    b"too_large": TooLarge,
+}
 
 
 class Ended(Exception):
@@ -76,22 +105,30 @@ async def admit(
     """Take `taken` from all its meters or from none, and hold it for `lease_ms`. May be repeated by `request_id`.
 
     record: the usage event as it would be with no use at all, so that anybody can settle the hold.
-    Raises Refused, TooLarge, Ended; redis.RedisError when Redis does not answer.
+    Raises NotHeld, Ended; redis.RedisError when Redis does not answer.
     """
-    arguments: list[Argument] = [request_id, lease_ms, record, taken.as_json()]
+    arguments: list[Argument] = [request_id, lease_ms, record, taken.as_json(), taken.amounts.get(COST, "")]
     for meter in taken.meters:
         arguments += [meter.kind, meter.limit, taken.amounts[meter.measure]]
     answer = await ADMIT.call(client, _keys(request_id) + [meter.key for meter in taken.meters], arguments)
-    match answer[0]:
-        case b"held":
-            return [Level(meter, answer[1 + 2 * i], answer[2 + 2 * i]) for i, meter in enumerate(taken.meters)]
-        case b"refused":
-            raise Refused(taken.meters[answer[1] - 1], answer[2])
-        case b"too_large":
-            meter = taken.meters[answer[1] - 1]
-            raise TooLarge(meter, taken.amounts[meter.measure])
-        case _:
-            raise Ended(request_id)
+    if answer[0] == b"held":
+        return _levels(taken.meters, answer[1:])
+    raise _not_held(taken, answer) or Ended(request_id)
+
+
+def _not_held(taken: Taken, answer: list[Any]) -> NotHeld | None:
+    """What a script said that took nothing; None if it said something else."""
+    if (refusal := _REFUSALS.get(answer[0])) is None:
+        return None
+    _, number, wait_ms, left, *levels = answer
+    meter = taken.meters[number - 1]
+    amount = taken.amounts[meter.measure]
+    return refusal(meter, amount, _levels(taken.meters, levels), wait_ms=wait_ms, left=int(left))
+
+
+def _levels(meters: list[Meter], answer: list[Any]) -> list[Level]:
+    """`answer` has two figures a meter, or is empty where levels were not asked for."""
+    return [Level(meters[at // 2], int(answer[at]), answer[at + 1]) for at in range(0, len(answer), 2)]
 
 
 async def move(
@@ -101,21 +138,13 @@ async def move(
 
     A meter in both stays as it is held; others are given back unused, or taken. step: 1 for a request's first move, one
     more for each further. record, progress: what a reaper would settle it with from now on.
-    Raises Refused, TooLarge (the next step may go elsewhere), Gone; redis.RedisError when Redis does not answer.
+    Raises NotHeld (the next step may go elsewhere), Gone; redis.RedisError when Redis does not answer.
     """
     hold, _, tombstone = _keys(request_id)
     keys = [hold, tombstone, *(meter.key for meter in taken.meters)]
     answer = await MOVE.call(client, keys, [step, record, progress, taken.as_json()])
-    match answer[0]:
-        case b"moved":
-            return
-        case b"refused":
-            raise Refused(taken.meters[answer[1] - 1], answer[2])
-        case b"too_large":
-            meter = taken.meters[answer[1] - 1]
-            raise TooLarge(meter, taken.amounts[meter.measure])
-        case _:
-            raise Gone(request_id)
+    if answer[0] != b"moved":
+        raise _not_held(taken, answer) or Gone(request_id)
 
 
 async def withdraw(client: "redis.asyncio.Redis", request_ids: list[str]) -> None:
@@ -133,19 +162,22 @@ async def renew(client: "redis.asyncio.Redis", *, lease_ms: int, progress: dict[
 
 
 def _settle_arguments(
-    request_id: str, used: dict[str, int], event: bytes, verdict: str, memory: str
+    request_id: str, used: dict[str, int], event: bytes, verdict: str, memory: str, taken: bytes
 ) -> tuple[list[str], list[Argument]]:
     amounts = _encode({measure: str(amount) for measure, amount in used.items()})
-    return [*_keys(request_id), USAGE], [request_id, amounts, event, TOMBSTONE_SECONDS, verdict, memory]
+    return [*_keys(request_id), USAGE], [request_id, amounts, event, TOMBSTONE_SECONDS, verdict, memory, taken]
 
 
-async def settle(client: "redis.asyncio.Redis", *, request_id: str, used: dict[str, int], event: bytes) -> str:
+async def settle(
+    client: "redis.asyncio.Redis", *, request_id: str, used: dict[str, int], event: bytes, taken: bytes = b"[]"
+) -> str:
     """End the hold with what was used (by measure; a measure left out stays as held) and append `event`.
 
-    May be repeated. The answer: "settled", "ended" (had been), "lost" (there was no hold: only the event), or
-    "reaped:..." (the reaper was first and remembers so much: say the rest by `correct`).
+    taken: the hold's meters, as JSON, for the case that Redis has lost the hold: they are charged what was used.
+    May be repeated. The answer: "settled", "ended" (had been), "lost" (there was no hold), or "reaped:..." (the reaper
+    was first and remembers so much: say the rest by `correct`).
     """
-    answer: bytes = await SETTLE.call(client, *_settle_arguments(request_id, used, event, "final", ""))
+    answer: bytes = await SETTLE.call(client, *_settle_arguments(request_id, used, event, "final", "", taken))
     return answer.decode()
 
 
@@ -161,7 +193,7 @@ async def correct(
 
 def reap(client: "redis.Redis", *, request_id: str, used: dict[str, int], event: bytes, memory: str) -> str:
     """Settle a hold whose lease ran out, judged by Redis's clock. The answer: "settled", "ended" or "alive"."""
-    answer: bytes = SETTLE.call_sync(client, *_settle_arguments(request_id, used, event, "reaped", memory))
+    answer: bytes = SETTLE.call_sync(client, *_settle_arguments(request_id, used, event, "reaped", memory, b"[]"))
     return answer.decode()
 
 

@@ -13,8 +13,8 @@ COST = "cost"  # in 1e-9 units of the tenant's currency
 class Meter(msgspec.Struct, frozen=True):
     """One limit in one scope.
 
-    kind: a kind of lua/kinds.lua. key: its Redis key. limit: units a minute (bucket) or at once (gauge).
-    scope: how an error names it to the client ("key", "project", "tenant").
+    kind: a kind of lua/kinds.lua or budgets.lua. key: its Redis key. limit: units a minute (bucket), at once (gauge) or
+    in its window (budget). scope: how an error names it to the client: "key", "project", "tenant", or a budget's name.
     """
 
     kind: str

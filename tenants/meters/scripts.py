@@ -9,16 +9,16 @@ import redis
 import redis.asyncio
 
 _LUA = files(__package__) / "lua"
-_KINDS = (_LUA / "kinds.lua").read_text()
+_COMMON = "".join((_LUA / f"{name}.lua").read_text() for name in ("exact", "kinds", "budgets"))
 
 Argument = str | bytes | int
 
 
 class Script:
-    """One script: `kinds.lua` and a verb. Scripts are lost when Redis restarts; a call then sends the source again."""
+    """One script: the kinds and a verb. Scripts are lost when Redis restarts; a call then sends the source again."""
 
     def __init__(self, verb: str) -> None:
-        self.source = _KINDS + (_LUA / f"{verb}.lua").read_text()
+        self.source = _COMMON + (_LUA / f"{verb}.lua").read_text()
         self.sha = hashlib.sha1(self.source.encode()).hexdigest()
 
     async def call(self, client: "redis.asyncio.Redis", keys: list[str], arguments: list[Argument]) -> Any:
@@ -46,3 +46,5 @@ RENEW = Script("renew")
 EXPIRED = Script("expired")
 WITHDRAW = Script("withdraw")
 GRACE = Script("grace")
+REBUILD = Script("rebuild")
+TRUST = Script("trust")

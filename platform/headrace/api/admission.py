@@ -1,31 +1,27 @@
 """From a checked chat to a held request: which route, how large at worst, and one atomic take from all its meters."""
 
-import asyncio
 import time
 
-import msgspec
-import redis
-
+from billing.budgets.book import HARD
 from billing.usage import UsageEvent, iso, new_request_id, priced
 from headrace.api.charges import quotes_of, worst_cost
 from headrace.api.chat_request import ChatRequest
 from headrace.api.errors import ApiError
 from headrace.api.exchange import Exchange
 from headrace.api.gateway import Gateway
-from headrace.api.places import check_unknown, first_place
+from headrace.api.holding import count_prompt, hold, withdraw
+from headrace.api.places import Fit, check_unknown, first_place
+from headrace.api.refusals import no_price, refusal
 from routing.catalog import Route
+from routing.selection import Choice
 from tenants.keyring import Principal
-from tenants.meters import holds
-from tenants.meters.holds import Level, Taken
-from tenants.meters.meter import CONCURRENCY, COST, INPUT_TOKENS, OUTPUT_TOKENS, REQUESTS, Meter
+from tenants.meters.holds import Exhausted, Held, Level, NotHeld, Taken
+from tenants.meters.meter import CONCURRENCY, COST, INPUT_TOKENS, OUTPUT_TOKENS, REQUESTS
 
-_encode = msgspec.json.encode
-_LIMIT_NAMES = {
-    REQUESTS: "requests per minute",
-    INPUT_TOKENS: "input tokens per minute",
-    OUTPUT_TOKENS: "output tokens per minute",
-    CONCURRENCY: "concurrent requests",
-}
+# What a meter of money can take in one step; dearer requests fit no budget either.
+_DEAREST = 10**18
+# Below this part of a hard budget the prompt is counted by the engine, not estimated.
+_NEAR = 10
 
 
 def find_route(gateway: Gateway, principal: Principal, model: str) -> Route:
@@ -39,10 +35,44 @@ def find_route(gateway: Gateway, principal: Principal, model: str) -> Route:
 
 
 async def admit(gateway: Gateway, principal: Principal, chat: ChatRequest, labels: dict[str, str]) -> Exchange:
-    """Take the request's worst case from every meter above its key, or raise ApiError having taken nothing."""
+    """Take the request's worst case from every meter above its key, or raise ApiError having taken nothing.
+
+    Where an estimate's error could decide on a hard budget, the engine counts the prompt and it is taken anew.
+    """
     route = find_route(gateway, principal, chat.model)
     check_unknown(chat, route)
     choice, fit = first_place(gateway, principal, chat, route)
+    exchange = _draft(gateway, principal, chat, labels, route, choice, fit)
+    try:
+        exchange.levels = await hold(gateway, exchange)
+        if not any(map(_is_near, exchange.levels)):
+            return exchange
+        counted = await count_prompt(gateway, exchange, is_held=True)
+        if counted is None or counted <= fit.prompt:
+            return exchange
+        await withdraw(gateway, exchange)
+    except NotHeld as said:
+        counted = await count_prompt(gateway, exchange, is_held=False) if _may_fit(exchange, said) else None
+        if counted is None:
+            raise refusal(exchange, said) from None
+    exchange = _draft(gateway, principal, chat, labels, route, choice, Fit(counted, fit.max_tokens))
+    try:
+        exchange.levels = await hold(gateway, exchange)
+    except NotHeld as said:
+        raise refusal(exchange, said) from None
+    return exchange
+
+
+def _draft(
+    gateway: Gateway,
+    principal: Principal,
+    chat: ChatRequest,
+    labels: dict[str, str],
+    route: Route,
+    choice: Choice,
+    fit: Fit,
+) -> Exchange:
+    """The request as it would be admitted now, at `choice`. Raises ApiError."""
     target, replica = choice.target, choice.replica
     prompt, max_tokens = fit.prompt, fit.max_tokens
     now_ms = int(time.time() * 1000)
@@ -54,8 +84,11 @@ async def admit(gateway: Gateway, principal: Principal, chat: ChatRequest, label
         INPUT_TOKENS: prompt,
         OUTPUT_TOKENS: chat.n * max_tokens,
         CONCURRENCY: 1,
-        COST: worst_cost(quotes, prompt, chat.n * max_tokens),
+        COST: min(_DEAREST, worst_cost(quotes, prompt, chat.n * max_tokens)),
     }
+    book = gateway.snapshot.budgets
+    budgets = book.above(tenant=principal.tenant, project=principal.project, key=principal.key, model=chat.model)
+    meters = principal.meters + book.meters(budgets, time_zone=principal.time_zone, at_ms=now_ms)
     event = UsageEvent(
         request_id=str(request_id),
         tenant=principal.tenant,
@@ -76,55 +109,24 @@ async def admit(gateway: Gateway, principal: Principal, chat: ChatRequest, label
         principal=principal,
         route=route,
         choice=choice,
-        taken=Taken(principal.meters, amounts),
+        taken=Taken(meters, amounts),
         event=priced(event),
         quotes=quotes,
         prompt_estimate=prompt,
         max_tokens=max_tokens,
     )
-    taking = asyncio.create_task(_take(gateway, exchange))
-    try:
-        exchange.levels = await asyncio.shield(taking)
-    except asyncio.CancelledError:
-        # The client left while Redis decides. What was taken has to come back, so the answer is waited for.
-        gateway.background(_give_back(gateway, exchange, taking))
-        raise
+    if None in quotes.values():
+        for budget in budgets:
+            if budget.hard:
+                raise no_price(exchange, budget)
     return exchange
 
 
-async def _give_back(gateway: Gateway, exchange: Exchange, taking: "asyncio.Task[list[Level]]") -> None:
-    try:
-        await taking
-    except ApiError:
-        return  # refused, or withdrawn: there is no hold
-    await gateway.settler.finish(exchange, "cancelled")
+def _is_near(level: Level) -> bool:
+    """Whether so little is left of a hard budget that an estimate's error might pass it."""
+    return level.meter.kind == HARD and level.free * _NEAR < level.meter.limit
 
 
-async def _take(gateway: Gateway, exchange: Exchange) -> list[Level]:
-    try:
-        return await holds.admit(
-            gateway.redis,
-            request_id=exchange.id,
-            lease_ms=gateway.lease_ms,
-            taken=exchange.taken,
-            record=_encode(exchange.event),
-        )
-    except holds.Refused as refused:
-        raise _refusal(refused.meter, refused.wait_ms) from None
-    except holds.TooLarge as large:
-        raise ApiError(
-            "request_too_large",
-            f"This request takes {large.amount} of the {large.meter.scope}'s {_LIMIT_NAMES[large.meter.measure]}"
-            f" and could never be admitted: the limit is {large.meter.limit}.",
-        ) from None
-    except redis.RedisError:
-        gateway.withdrawals.add(exchange.id)
-        raise ApiError("redis_unavailable", "Limits cannot be checked right now.", retry_after=1) from None
-
-
-def _refusal(meter: Meter, wait_ms: int) -> ApiError:
-    return ApiError(
-        "rate_limit_exceeded",
-        f"The {meter.scope}'s limit of {meter.limit} {_LIMIT_NAMES[meter.measure]} is reached.",
-        retry_after=wait_ms / 1000,
-    )
+def _may_fit(exchange: Exchange, said: NotHeld) -> bool:
+    """Whether a prompt smaller than estimated might fit the budget that refused."""
+    return isinstance(said, Exhausted | Held) and worst_cost(exchange.quotes, 1, exchange.most_output) <= said.left

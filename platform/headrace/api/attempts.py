@@ -176,7 +176,7 @@ async def _move_hold(gateway: Gateway, exchange: Exchange, choice: Choice) -> st
         )
     except holds.Gone:
         return "gone"
-    except (holds.Refused, holds.TooLarge):
+    except holds.NotHeld:
         return "full"
     except redis.RedisError:
         return "away"

@@ -56,7 +56,8 @@ class _Envelope(msgspec.Struct):
 class ApiError(Exception):
     """A row of the table with its message.
 
-    retry_after: seconds until the same request may succeed. allow: the methods a path takes, of a 405.
+    retry_after: seconds until the same request may succeed. allow: the methods a path takes, of a 405. more_headers:
+    those of the limits that refused it.
     """
 
     def __init__(
@@ -67,9 +68,11 @@ class ApiError(Exception):
         param: str | None = None,
         retry_after: float | None = None,
         allow: str | None = None,
+        more_headers: list[tuple[bytes, bytes]] | None = None,
     ) -> None:
         super().__init__(message)
         self.code, self.message, self.param, self.retry_after, self.allow = code, message, param, retry_after, allow
+        self.more_headers = more_headers or []
         self.status, self.type = TABLE[code]
 
     def as_json(self) -> bytes:
@@ -85,7 +88,11 @@ class ApiError(Exception):
         # To the nearest microsecond first: 1.001 s are 1000.9999999999999 ms.
         milliseconds = max(1, ceil(round(self.retry_after * 1000, 3)))
         seconds = -(-milliseconds // 1000)
-        return [(b"retry-after", b"%d" % seconds), (b"retry-after-ms", b"%d" % milliseconds)]
+        return [
+            (b"retry-after", b"%d" % seconds),
+            (b"retry-after-ms", b"%d" % milliseconds),
+            *self.more_headers,
+        ]
 
 
 def from_upstream(error: engine.UpstreamError) -> ApiError:

@@ -22,7 +22,10 @@ class FinalWord(msgspec.Struct):
 
 async def deliver(client: "redis.asyncio.Redis", word: FinalWord) -> None:
     """Settle by `word`; if a reaper was first, append the difference. May be repeated. Raises redis.RedisError."""
-    answer = await holds.settle(client, request_id=word.request_id, used=word.used, event=_encode(word.event))
+    taken = word.taken.encode()
+    answer = await holds.settle(
+        client, request_id=word.request_id, used=word.used, event=_encode(word.event), taken=taken
+    )
     if not answer.startswith("reaped:"):
         return
     late = correction(word.event, answer)
@@ -34,6 +37,6 @@ async def deliver(client: "redis.asyncio.Redis", word: FinalWord) -> None:
         request_id=word.request_id,
         tombstone=answer,
         event=_encode(late) if late else b"",
-        taken=word.taken.encode(),
+        taken=taken,
         more=more,
     )

@@ -1,4 +1,4 @@
-"""The headers of an admitted answer: where it went, and what is left of the caller's limits (the tightest scope)."""
+"""The headers of an answer: where it went, and what is left of the caller's limits (the tightest scope)."""
 
 from headrace.api.exchange import Exchange
 from tenants.meters.holds import Level
@@ -22,10 +22,16 @@ def answer_headers(exchange: Exchange) -> Headers:
         (b"x-headrace-cache", exchange.event.cache.encode()),
         (b"x-headrace-queue-ms", b"%d" % exchange.event.queue_ms),
     ]
+    return headers + limit_headers(exchange.levels)
+
+
+def limit_headers(levels: list[Level]) -> Headers:
+    """x-ratelimit-* of what was taken, or of how all stood when nothing was."""
+    headers: Headers = []
     for name, measures in _NAMES.items():
-        levels = [level for level in exchange.levels if level.meter.measure in measures]
-        if levels:
-            headers += _limit(name, min(levels, key=lambda level: level.free))
+        of_it = [level for level in levels if level.meter.measure in measures]
+        if of_it:
+            headers += _limit(name, min(of_it, key=lambda level: level.free))
     return headers
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import psycopg
 
 from billing import price_book
+from billing.budgets import book
 from engines import secrets
 from routing import catalog
 from tenants import keyring
@@ -26,7 +27,10 @@ _CHANGES = "SELECT id, table_name, ref FROM config_change WHERE id > %s ORDER BY
 
 
 class Snapshot:
-    """Keys, routes and prices in memory. `ready` once loaded; `age` is the seconds since Postgres last answered."""
+    """Keys, routes, prices and budgets in memory.
+
+    `ready` once loaded; `age` is the seconds since Postgres last answered.
+    """
 
     def __init__(self, database_url: str) -> None:
         self._url = database_url
@@ -36,6 +40,7 @@ class Snapshot:
         self.keys = keyring.Keyring()
         self.catalog = catalog.Catalog({})
         self.prices = price_book.PriceBook()
+        self.budgets = book.BudgetBook()
 
     @property
     def age(self) -> float:
@@ -76,8 +81,9 @@ class Snapshot:
             for table, (select, _) in keyring.SELECTS.items():
                 fresh.load(table, await (await connection.execute(select)).fetchall())
             routes, prices = await _read_catalog(connection), await _read_prices(connection)
+            budgets = await _read_budgets(connection)
         assert row is not None
-        self._last, self.keys, self.catalog, self.prices = row[0], fresh, routes, prices
+        self._last, self.keys, self.catalog, self.prices, self.budgets = row[0], fresh, routes, prices, budgets
         self._seen = time.monotonic()
         self.ready.set()
 
@@ -99,6 +105,8 @@ class Snapshot:
             self.catalog = await _read_catalog(connection)
         if "billing_price" in touched:
             self.prices = await _read_prices(connection)
+        if book.TABLE in touched:
+            self.budgets = await _read_budgets(connection)
         for table, rows in parts.items():  # all at once: no request sees a key without its project
             self.keys.load(table, rows, gone=touched[table] - {str(row[0]) for row in rows})
         self._last = changes[-1][0]
@@ -124,6 +132,10 @@ async def _read_catalog(connection: psycopg.AsyncConnection) -> catalog.Catalog:
 
 async def _read_prices(connection: psycopg.AsyncConnection) -> price_book.PriceBook:
     return price_book.PriceBook(await (await connection.execute(price_book.SELECT)).fetchall())
+
+
+async def _read_budgets(connection: psycopg.AsyncConnection) -> book.BudgetBook:
+    return book.BudgetBook(await (await connection.execute(book.SELECT)).fetchall())
 
 
 def _unseal(sealed: bytes) -> str:

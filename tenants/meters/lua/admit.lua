@@ -1,37 +1,49 @@
 -- Take from every meter or from none, and write the hold. Repeating it for one id changes nothing and says the same.
 -- KEYS: hold, index of holds, tombstone, then one a meter.
--- ARGV: id, lease ms, record JSON, meters JSON (as the hold keeps them), then kind, limit, amount of each meter.
--- Answer: {'held', free, reset_ms, free, reset_ms, ...} | {'refused', meter number, wait ms} | {'too_large', meter number}
+-- ARGV: id, lease ms, record JSON, meters JSON (as the hold keeps them), cost at worst in nano-units ('' unpriced), then
+--       kind, limit, amount of each meter.
+-- Answer: {'held', free, reset_ms, free, reset_ms, ...}
+--         | {word of a kind's check, meter number, wait ms, left, free, reset_ms, free, reset_ms, ...}
 --         | {'ended'} when the id has already been settled.
 local now = clock()
 local meters = {}
 for index = 4, #KEYS do
-  local at = 5 + (index - 4) * 3
-  meters[#meters + 1] = {
-    kind = kinds[ARGV[at]], key = KEYS[index], limit = tonumber(ARGV[at + 1]), amount = tonumber(ARGV[at + 2])
-  }
+  local at = 6 + (index - 4) * 3
+  meters[#meters + 1] = {kind = kinds[ARGV[at]], key = KEYS[index], limit = ARGV[at + 1], amount = ARGV[at + 2]}
+end
+
+local function look(answer)
+  for _, meter in ipairs(meters) do
+    local free, reset = meter.kind.look(meter.key, meter.limit, now)
+    answer[#answer + 1] = free
+    answer[#answer + 1] = reset
+  end
+  return answer
+end
+
+-- The most final answer is the one to give: first what waiting does not cure, then the longest wait.
+local FINAL = {too_large = 2, exhausted = 1}
+local function is_more_final(one, other)
+  local rank, than = FINAL[one[1]] or 0, FINAL[other[1]] or 0
+  if rank ~= than or rank == 2 then return rank > than end
+  if rank == 1 then return is_less(one[4], other[4]) end
+  return one[3] > other[3]
 end
 
 if redis.call('EXISTS', KEYS[3]) == 1 then return {'ended'} end
 
 if redis.call('EXISTS', KEYS[1]) == 0 then
-  local longest, at = 0, 0
+  local refusal
   for index, meter in ipairs(meters) do
-    local wait = meter.kind.check(meter.key, meter.limit, meter.amount, now)
-    if wait == -1 then return {'too_large', index} end
-    if wait and wait > longest then longest, at = wait, index end
+    local word, wait, left = meter.kind.check(meter.key, meter.limit, meter.amount, now)
+    local said = word and {word, index, wait or 0, left or '0'}
+    if said and (not refusal or is_more_final(said, refusal)) then refusal = said end
   end
-  if at > 0 then return {'refused', at, longest} end
+  if refusal then return look(refusal) end
   for _, meter in ipairs(meters) do meter.kind.take(meter.key, meter.limit, meter.amount, now) end
   local expires = whole(now + tonumber(ARGV[2]))
-  redis.call('HSET', KEYS[1], 'record', ARGV[3], 'meters', ARGV[4], 'expires', expires)
+  redis.call('HSET', KEYS[1], 'record', ARGV[3], 'meters', ARGV[4], 'expires', expires, 'cost', ARGV[5])
   redis.call('ZADD', KEYS[2], expires, ARGV[1])
 end
 
-local answer = {'held'}
-for _, meter in ipairs(meters) do
-  local free, reset = meter.kind.look(meter.key, meter.limit, now)
-  answer[#answer + 1] = free
-  answer[#answer + 1] = reset
-end
-return answer
+return look({'held'})

@@ -10,8 +10,8 @@ if ARGV[2] ~= '' then
   local more = cjson.decode(ARGV[5])
   for _, meter in ipairs(cjson.decode(ARGV[4])) do
     local kind, key, limit, _, measure = unpack(meter)
-    local amount = tonumber(more[measure] or 0)
-    if amount > 0 then kinds[kind].charge(key, tonumber(limit), amount, now) end
+    local amount = more[measure] or '0'
+    if amount ~= '0' then kinds[kind].charge(key, limit, amount, now) end
   end
 end
 redis.call('SET', KEYS[1], 'final', 'EX', ARGV[3])

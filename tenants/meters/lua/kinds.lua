@@ -1,10 +1,12 @@
--- The kinds of meter. Each is a table of four functions over one Redis key:
---   look(key, limit, now)                -> free, reset_ms      what is left, and how long until all of it is
---   check(key, limit, amount, now)       -> nil | wait_ms | -1  nil: fits; -1: could never fit; else wait this long
+-- The kinds of meter. Each is a table of five functions over one Redis key:
+--   look(key, limit, now)                -> free, reset_ms  what is left, and how long until all of it is
+--   check(key, limit, amount, now)       -> nil | word, wait_ms, left
+--       nil: it fits. 'too_large': it never could. 'exhausted': not before somebody raises the limit, of which `left` is
+--       left. 'limited', 'occupied' (only by what runs, and may give back), 'rebuilding': it may after wait_ms.
 --   take(key, limit, amount, now)
 --   give(key, limit, amount, used, now)  the hold of `amount` ends and `used` of it was really used
 --   charge(key, limit, amount, now)      use that no hold covered
--- A new kind is one more table here; admit and settle know none of them by name.
+-- Limits and amounts are decimal strings. A new kind is one more table; admit and settle know none of them by name.
 local kinds = {}
 
 local function whole(number) return string.format('%.0f', number) end
@@ -31,22 +33,25 @@ function bucket.store(key, limit, debt, now)
 end
 
 function bucket.look(key, limit, now)
+  limit = tonumber(limit)
   local debt = bucket.debt(key, limit, now)
   return math.max(0, math.floor(limit - debt / MINUTE)), math.ceil(debt / limit)
 end
 
 function bucket.check(key, limit, amount, now)
-  if amount > limit then return -1 end
+  limit, amount = tonumber(limit), tonumber(amount)
+  if amount > limit then return 'too_large' end
   local over = bucket.debt(key, limit, now) + amount * MINUTE - limit * MINUTE
-  if over > 0 then return math.ceil(over / limit) end
+  if over > 0 then return 'limited', math.ceil(over / limit) end
 end
 
 function bucket.take(key, limit, amount, now)
-  bucket.store(key, limit, bucket.debt(key, limit, now) + amount * MINUTE, now)
+  bucket.give(key, limit, 0, amount, now)
 end
 
 function bucket.give(key, limit, amount, used, now)
-  bucket.store(key, limit, bucket.debt(key, limit, now) + (used - amount) * MINUTE, now)
+  limit = tonumber(limit)
+  bucket.store(key, limit, bucket.debt(key, limit, now) + (tonumber(used) - tonumber(amount)) * MINUTE, now)
 end
 
 function bucket.charge(key, limit, amount, now)
@@ -58,20 +63,21 @@ local gauge = {}
 kinds.gauge = gauge
 
 function gauge.look(key, limit)
-  return math.max(0, limit - tonumber(redis.call('GET', key) or '0')), 0
+  return math.max(0, tonumber(limit) - tonumber(redis.call('GET', key) or '0')), 0
 end
 
 function gauge.check(key, limit, amount)
-  if amount > limit then return -1 end
-  if tonumber(redis.call('GET', key) or '0') + amount > limit then return 1000 end
+  limit, amount = tonumber(limit), tonumber(amount)
+  if amount > limit then return 'too_large' end
+  if tonumber(redis.call('GET', key) or '0') + amount > limit then return 'limited', 1000 end
 end
 
 function gauge.take(key, limit, amount)
-  redis.call('INCRBY', key, whole(amount))
+  redis.call('INCRBY', key, amount)
 end
 
 function gauge.give(key, limit, amount)
-  if redis.call('DECRBY', key, whole(amount)) <= 0 then redis.call('DEL', key) end
+  if redis.call('DECRBY', key, amount) <= 0 then redis.call('DEL', key) end
 end
 
 function gauge.charge() end

@@ -1,10 +1,11 @@
 -- The request goes on elsewhere: its hold gives back the meters it no longer needs, takes those it lacks, all of them
--- or none, and keeps the new record and progress. What it holds in both stays as it is held. The lease does not change.
+-- or none, and keeps the new record and progress. What it holds in both stays as it is held, and so does what it holds of
+-- budgets: they are the caller's, wherever it goes. The lease does not change.
 -- Steps of one request are counted from 1; repeating a step changes nothing and says the same, an earlier step that
 -- comes late is refused.
 -- KEYS: hold, tombstone, then one a meter of the new set.
 -- ARGV: step, record JSON, progress JSON, the new set of meters as JSON (in the form in which the hold keeps them).
--- Answer: {'moved'} | {'refused', meter number, wait ms} | {'too_large', meter number} | {'late'}
+-- Answer: {'moved'} | {word of a kind's check, meter number, wait ms, left} | {'late'}
 --         | {'gone'} (reaped or settled) | {'lost'} (Redis knows nothing of it).
 local hold = redis.call('HMGET', KEYS[1], 'meters', 'step')
 if not hold[1] then
@@ -25,21 +26,21 @@ for index, meter in ipairs(cjson.decode(ARGV[4])) do
     kept[index] = held[key]
     held[key] = nil
   else
-    limit, amount = tonumber(limit), tonumber(amount)
-    local wait = kinds[kind].check(key, limit, amount, now)
-    if wait == -1 then return {'too_large', index} end
-    if wait then return {'refused', index, wait} end
+    local word, wait, left = kinds[kind].check(key, limit, amount, now)
+    if word then return {word, index, wait or 0, left or '0'} end
     kept[index] = meter
     taken[#taken + 1] = meter
   end
 end
 
 for _, meter in pairs(held) do
-  kinds[meter[1]].give(meter[2], tonumber(meter[3]), tonumber(meter[4]), 0, now)
+  if meter[5] == 'cost' then
+    kept[#kept + 1] = meter
+  else
+    kinds[meter[1]].give(meter[2], meter[3], meter[4], '0', now)
+  end
 end
-for _, meter in ipairs(taken) do
-  kinds[meter[1]].take(meter[2], tonumber(meter[3]), tonumber(meter[4]), now)
-end
+for _, meter in ipairs(taken) do kinds[meter[1]].take(meter[2], meter[3], meter[4], now) end
 local meters = #kept > 0 and cjson.encode(kept) or '[]'
 redis.call('HSET', KEYS[1], 'step', step, 'record', ARGV[2], 'progress', ARGV[3], 'meters', meters)
 return {'moved'}

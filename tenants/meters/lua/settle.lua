@@ -1,8 +1,8 @@
 -- End a hold: give back, charge, append the usage event, leave a tombstone. Repeating it changes nothing.
 -- KEYS: hold, index of holds, tombstone, usage stream.
 -- ARGV: id, used JSON {measure: amount} (a measure left out was used as held), event JSON, tombstone seconds,
---       'final' | 'reaped', what the tombstone of a reaped one remembers.
--- Answer: 'settled' | 'ended' (had been settled) | 'lost' (no hold: only the event) | 'alive' (its lease still runs:
+--       'final' | 'reaped', what the tombstone of a reaped one remembers, meters JSON (charged where the hold is lost).
+-- Answer: 'settled' | 'ended' (had been settled) | 'lost' (no hold: its use is charged) | 'alive' (its lease still runs:
 --         only a reaper hears this) | 'reaped:...' (a reaper was first: see correct.lua).
 local now = clock()
 local reaping = ARGV[5] == 'reaped'
@@ -19,13 +19,16 @@ if reaping then
   if tonumber(hold[2]) > now then return 'alive' end
 end
 
-if hold[1] then
-  local used = cjson.decode(ARGV[2])
-  for _, meter in ipairs(cjson.decode(hold[1])) do
-    local kind, key, limit, amount, measure = unpack(meter)
-    limit, amount = tonumber(limit), tonumber(amount)
-    kinds[kind].give(key, limit, amount, tonumber(used[measure] or amount), now)
+local used = cjson.decode(ARGV[2])
+for _, meter in ipairs(cjson.decode(hold[1] or ARGV[7])) do
+  local kind, key, limit, amount, measure = unpack(meter)
+  if hold[1] then
+    kinds[kind].give(key, limit, amount, used[measure] or amount, now)
+  else
+    kinds[kind].charge(key, limit, used[measure] or amount, now)
   end
+end
+if hold[1] then
   redis.call('DEL', KEYS[1])
   redis.call('ZREM', KEYS[2], ARGV[1])
 end

@@ -12,7 +12,7 @@ for at = 2, #ARGV do
     local meters = redis.call('HGET', hold, 'meters')
     for _, meter in ipairs(meters and cjson.decode(meters) or {}) do
       local kind, key, limit, amount = unpack(meter)
-      kinds[kind].give(key, tonumber(limit), tonumber(amount), 0, now)
+      kinds[kind].give(key, limit, amount, '0', now)
     end
     redis.call('DEL', hold)
     redis.call('ZREM', KEYS[1], id)

@@ -1,0 +1,132 @@
+"""The counters of budgets: reading them, and setting them to what the ledger, the stream and the holds say.
+
+A counter belongs to one window of one budget. It is made by `rebuild` alone, and trusted only on the server, in the
+run, for which `trust` vouched.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+import redis
+
+from tenants.meters.holds import HOLDS, USAGE
+from tenants.meters.scripts import REBUILD, TRUST, Argument
+
+WANTED = "hr:budgets:wanted"
+YOUNG = "hr:budgets:young"
+EPOCH = "hr:epoch"
+PREFIX = "hr:b:"
+# What a hash field can take (2^63) with room for what is added; more is counted as this much.
+MOST = 9 * 10**18
+LET_GO_MS = 5000
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """A counter to be made: whose use it counts ("" = any) in [first, last), ISO 8601 as events have it.
+
+    ledger: the nano-units on record for it, which may be negative after an adjustment. expires_ms: epoch, None: never.
+    """
+
+    key: str
+    tenant: str
+    project: str
+    api_key: str
+    model: str
+    first: str
+    last: str
+    ledger: int
+    expires_ms: int | None
+
+
+class Counter(msgspec.Struct, frozen=True):
+    """Nano-units spent by what has ended and held by what runs. made_ms: when it was made, by Redis's clock."""
+
+    spent: int
+    held: int
+    made_ms: int
+
+
+def key_of(budget: int, first_ms: int) -> str:
+    return f"{PREFIX}{budget}:{first_ms // 1000}"
+
+
+def rebuild(client: "redis.Redis", wanted: Sequence[Wanted]) -> None:
+    """Set the counters, in one step; may be repeated. The caller has kept drains out since it read `ledger`."""
+    arguments: list[Argument] = []
+    for one in wanted:
+        arguments += [max(-MOST, min(MOST, one.ledger)), one.tenant, one.project, one.api_key, one.model]
+        arguments += [one.first, one.last, "" if one.expires_ms is None else one.expires_ms]
+    REBUILD.call_sync(client, [HOLDS, USAGE, *(one.key for one in wanted)], arguments)
+
+
+def read(client: "redis.Redis", keys: Sequence[str]) -> list[Counter | None]:
+    """The counters as they stand; None for one that is missing or damaged."""
+    with client.pipeline(transaction=False) as pipeline:
+        for key in keys:
+            pipeline.hmget(key, ["spent", "held", "made"])
+        answers: list[Any] = pipeline.execute(raise_on_error=False)
+    return [_counter(answer) for answer in answers]
+
+
+def _counter(answer: Any) -> Counter | None:
+    try:
+        return Counter(*map(int, answer))
+    except (TypeError, ValueError):
+        return None
+
+
+def take_wanted(client: "redis.Redis") -> set[str]:
+    """The counters that requests have missed since this was last asked."""
+    return {key.decode() for key in client.spop(WANTED, 10_000) or ()}  # type: ignore[union-attr]
+
+
+def note_young(client: "redis.Redis", keys: Iterable[str]) -> None:
+    """These counters are new; some process may not know yet that there is a budget to hold from."""
+    if made := {key: _now_ms(client) for key in keys}:
+        client.zadd(YOUNG, made)
+
+
+def grown(client: "redis.Redis", *, ms: int) -> set[str]:
+    """The counters that were new so long ago."""
+    return {key.decode() for key in client.zrangebyscore(YOUNG, "-inf", _now_ms(client) - ms)}  # type: ignore[union-attr]
+
+
+def forget_young(client: "redis.Redis", keys: Iterable[str]) -> None:
+    if gone := list(keys):
+        client.zrem(YOUNG, *gone)
+
+
+def _now_ms(client: "redis.Redis") -> int:
+    clock: Any = client.time()
+    return int(clock[0]) * 1000 + int(clock[1]) // 1000
+
+
+def run_id(client: "redis.Redis") -> str:
+    """The server's name for its present run."""
+    return str(client.info("server")["run_id"])
+
+
+def is_trusted(client: "redis.Redis", run: str) -> bool:
+    epoch: Any = client.get(EPOCH)
+    return epoch is not None and epoch.decode() == run
+
+
+def trust(client: "redis.Redis", run: str) -> bool:
+    """Vouch for all counters, made in this run of the server; False if it is another by now."""
+    return bool(TRUST.call_sync(client, [EPOCH], [run]))
+
+
+def let_go(client: "redis.Redis", keys: Sequence[str]) -> None:
+    """Remove these counters soon; not at once, as some process may still hold from them."""
+    with client.pipeline(transaction=False) as pipeline:
+        for key in keys:
+            pipeline.pexpire(key, LET_GO_MS, lt=True)
+        pipeline.execute()
+
+
+def drop(client: "redis.Redis", keep: Iterable[str]) -> int:
+    """Remove all counters but those; how many went."""
+    kept = set(keep)
+    gone = [key for key in client.scan_iter(f"{PREFIX}*", count=1000) if key.decode() not in kept]
+    return int(client.unlink(*gone)) if gone else 0
