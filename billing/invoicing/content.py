@@ -8,12 +8,15 @@ sorted, no spaces, UTF-8.
 import hashlib
 import json
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from billing.invoicing.amounts import plain, shown
-from billing.models import BillingAccount, Invoice, InvoiceLine, LegalEntity
+from billing.invoicing.lines import unit_price
+from billing.invoicing.periods import calendar_of
+from billing.models import BillingAccount, Invoice, InvoiceLine, LegalEntity, Price
 
 Content = dict[str, Any]
 VERSION = 1
@@ -21,7 +24,8 @@ VERSION = 1
 
 def content_of(invoice: Invoice, lines: Iterable[InvoiceLine], account: BillingAccount | None) -> Content:
     """What `invoice` says with these lines; of a draft without number, moment of issue, and perhaps seller."""
-    zone = ZoneInfo(invoice.time_zone)
+    zone, lines = ZoneInfo(invoice.time_zone), list(lines)
+    spans, list_prices = _spans(invoice, lines), _list_prices(lines)
     issued = invoice.finalised_at
     due = issued + timedelta(days=account.payment_days) if issued and account and not invoice.is_credit_note else None
     return {
@@ -39,7 +43,15 @@ def content_of(invoice: Invoice, lines: Iterable[InvoiceLine], account: BillingA
         "currency": invoice.currency,
         "seller": _seller(account.legal_entity if account else None),
         "customer": _customer(invoice, account),
-        "lines": [line_content(line, invoice.currency) for line in lines],
+        "lines": [
+            line_content(line, invoice.currency)
+            | {
+                "list_unit_price": plain(list_prices[line.price, line.token_class]) if line.price else None,
+                "period_start": _moment(spans[line.period][0], zone),
+                "period_end": _moment(spans[line.period][1], zone),
+            }
+            for line in lines
+        ],
         "net": shown(invoice.net, invoice.currency),
         "tax_rate": plain(account.tax_rate) if account else "0",
         "tax": shown(invoice.tax, invoice.currency),
@@ -62,6 +74,33 @@ def line_content(line: InvoiceLine, currency: str) -> Content:
         "exact": plain(line.exact),
         "amount": shown(line.amount, currency),
     }
+
+
+def _spans(invoice: Invoice, lines: list[InvoiceLine]) -> dict[date, tuple[datetime, datetime]]:
+    """Start and end of each period that a line is of."""
+    spans = {invoice.period: (invoice.period_start, invoice.period_end)}
+    earlier = {line.period for line in lines} - {invoice.period}
+    if earlier:
+        calendar = calendar_of(invoice.tenant_id)
+        periods = [calendar.period(month) for month in earlier]
+        spans |= {period.month: (period.start, period.end) for period in periods}
+    return spans
+
+
+def _list_prices(lines: list[InvoiceLine]) -> dict[tuple[str, str], Decimal]:
+    """What everybody pays per million, by price version and token class: the price for all tenants that was in force
+    when the line's own began or, where that came later, its first; without one, the line's own."""
+    rates: dict[tuple[str, str], Decimal] = {}
+    own = {price.version: price for price in Price.objects.filter(version__in={line.price for line in lines})}
+    for version, price in own.items():
+        listed = price
+        if price.tenant:
+            for_all = Price.objects.filter(model=price.model, tenant="", currency=price.currency)
+            for_all = for_all.filter(target__in=("", price.target)).order_by("-target", "-effective_from")
+            then = for_all.filter(effective_from__lte=price.effective_from).first()
+            listed = then or for_all.order_by("-target", "effective_from").first() or price
+        rates |= {(version, name): unit_price(listed, name) for name in InvoiceLine.TokenClass.values}
+    return rates
 
 
 def canonical(content: Content) -> bytes:

@@ -40,7 +40,7 @@ def usage_rows(
     while chunk := list(islice(rows, CHUNK)):
         corrections = _corrections(tenant, chunk)
         for record in chunk:
-            yield _values(record, FIELDS) | {"corrections": corrections[record.request_id]}
+            yield plain_values(record, FIELDS) | {"corrections": corrections[record.request_id]}
 
 
 def _corrections(tenant: Tenant, records: list[UsageRecord]) -> dict[UUID, list[dict[str, Any]]]:
@@ -50,11 +50,12 @@ def _corrections(tenant: Tenant, records: list[UsageRecord]) -> dict[UUID, list[
         admitted_at__range=(records[-1].admitted_at, records[0].admitted_at),  # looks into these partitions alone
     )
     for row in rows.order_by("request_id", "part"):
-        found[row.request_id].append(_values(row, CORRECTED))
+        found[row.request_id].append(plain_values(row, CORRECTED))
     return found
 
 
-def _values(row: Usage, names: Iterable[str]) -> dict[str, Any]:
+def plain_values(row: Usage, names: Iterable[str]) -> dict[str, Any]:
+    """The named fields as JSON has them: times ISO 8601 in UTC with milliseconds, decimals as text."""
     return {name: _plain(getattr(row, name)) for name in names}
 
 
