@@ -138,13 +138,15 @@ class Client:
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         )
 
-    async def chat(self, upstream: Upstream, body: bytes, *, connect_timeout: float) -> Answer:
-        """Send a chat; the answer once its headers are a 200. Raises UpstreamError."""
+    async def chat(
+        self, upstream: Upstream, body: bytes, *, connect_timeout: float, headers: dict[str, str] | None = None
+    ) -> Answer:
+        """Send a chat; the answer once its headers are a 200. `headers`: the attempt's own. Raises UpstreamError."""
         request = httpx.Request(
             "POST",
             _parsed(upstream.base_url + upstream.protocol.chat_path),
             content=body,
-            headers=_CHAT_HEADERS | upstream.headers(),
+            headers=_CHAT_HEADERS | upstream.headers() | (headers or {}),
             extensions={"timeout": {"connect": connect_timeout}},
         )
         is_reused.set(False)

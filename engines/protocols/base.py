@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from engines.protocols.reading import Reading
+
 # Sampling fields beyond OpenAI's schema that the open-weight engines share.
 EXTENSIONS = frozenset({"top_k", "min_p", "repetition_penalty", "chat_template_kwargs"})
 # The fields of a chat that are rendered into its prompt.
@@ -23,6 +25,7 @@ class Upstream(msgspec.Struct, frozen=True):
     model: str
     api_key: str | None = None
     admin_key: str | None = None
+    orders_by_priority: bool = False  # whether its engine was started to take `priority`: others refuse the request
 
     def headers(self) -> dict[str, str]:
         return {"authorization": f"Bearer {self.api_key}"} if self.api_key else {}
@@ -32,6 +35,7 @@ class Attempt(msgspec.Struct):
     """One try of one request: `rid` is 32 random hex digits, since engines match aborts by prefix.
 
     salt: separates this tenant's prefix cache from others'; None shares it.
+    priority: higher goes first, where the engine was started to take it; None says nothing.
     """
 
     rid: str
@@ -40,6 +44,7 @@ class Attempt(msgspec.Struct):
     max_tokens: int
     tenant: str
     salt: str | None
+    priority: int | None = None
 
 
 class Protocol:
@@ -62,6 +67,11 @@ class Protocol:
     # Whether others share it and it refuses by its own rules: its 429 is not a full batch that has room in an instant.
     is_hosted: ClassVar[bool] = False
     max_tokens_field: ClassVar[str] = "max_tokens"
+    # The GET that says whether it serves. Any answer below 500 says yes.
+    health_path: ClassVar[str] = "/v1/models"
+    # The GETs that tell its load, asked each second; and the slower page with what is only there, each ten seconds.
+    load_paths: ClassVar[tuple[str, ...]] = ()
+    slow_path: ClassVar[str | None] = None
 
     def body(self, upstream: Upstream, fields: dict[str, Any], attempt: Attempt) -> dict[str, Any]:
         """The JSON body: the client's checked fields and ours. Ours win."""
@@ -72,6 +82,10 @@ class Protocol:
         if attempt.stream:
             body["stream_options"] = self.stream_options()
         return body
+
+    def headers(self, attempt: Attempt) -> dict[str, str]:
+        """Headers of this attempt alone, beside the upstream's."""
+        return {}
 
     def refused(self, fields: Iterable[str]) -> str | None:
         """The first of `fields` this engine would ignore although it changes the answer; None if it takes them all."""
@@ -86,6 +100,10 @@ class Protocol:
     def abort_request(self, upstream: Upstream, rid: str) -> tuple[str, dict[str, str], bytes] | None:
         """URL, headers and body of the call that aborts an attempt; None where closing the connection is the way."""
         return None
+
+    def read_load(self, answers: dict[str, bytes]) -> Reading:
+        """The load that the bodies of `load_paths` and `slow_path` tell, those that came. Raises ValueError."""
+        return Reading()
 
     def count_request(self, upstream: Upstream, text: str) -> tuple[str, bytes] | None:
         """URL and body of the call that tokenizes `text`; None where the server has no such thing."""

@@ -121,3 +121,20 @@ def test_it_counts_text_and_prompts_at_the_engine() -> None:
 def test_it_shows_the_pool_s_key_and_no_other() -> None:
     assert upstream("sglang", api_key="k", admin_key="a").headers() == {"authorization": "Bearer k"}
     assert upstream("sglang", admin_key="a").headers() == {}
+
+
+def test_it_passes_a_priority_on_only_where_the_engine_was_started_for_it() -> None:
+    for name, sent in (("sglang", 5), ("vllm", -5)):  # in vLLM the lower goes first
+        ordered = upstream(name, orders_by_priority=True)
+        assert PROTOCOLS[name].body(ordered, FIELDS, attempt(priority=5))["priority"] == sent
+        assert "priority" not in PROTOCOLS[name].body(ordered, FIELDS, attempt())
+        assert "priority" not in body(name, priority=5)
+    for name in ("llamacpp", "openai"):
+        assert "priority" not in PROTOCOLS[name].body(
+            upstream(name, orders_by_priority=True), FIELDS, attempt(priority=5)
+        )
+
+
+def test_it_tells_sglang_whose_request_it_is_for_its_own_metrics() -> None:
+    assert PROTOCOLS["sglang"].headers(attempt()) == {"x-custom-labels": '{"tenant":"acme"}'}
+    assert [PROTOCOLS[name].headers(attempt()) for name in ("vllm", "llamacpp", "openai")] == [{}] * 3

@@ -44,8 +44,11 @@ async def _send(gateway: Gateway, exchange: Exchange) -> Answer:
         salt=None if exchange.route.cache_scope == "shared" else exchange.principal.tenant,
     )
     body = upstream.protocol.body(upstream, exchange.chat.upstream_fields(), exchange.attempt)
+    headers = upstream.protocol.headers(exchange.attempt)
     exchange.start_attempt()
-    return await gateway.client.chat(upstream, _encode(body), connect_timeout=exchange.route.connect_timeout)
+    return await gateway.client.chat(
+        upstream, _encode(body), connect_timeout=exchange.route.connect_timeout, headers=headers
+    )
 
 
 async def see_out(gateway: Gateway, upstream: Upstream, attempt: Attempt, answer: Answer | None) -> None:
