@@ -7,7 +7,15 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from engines.names import NAME_PATTERN, URL_PATTERN, check_name, check_root, check_url
+from engines.names import (
+    CURRENCY_PATTERN,
+    NAME_PATTERN,
+    URL_PATTERN,
+    check_currency,
+    check_name,
+    check_root,
+    check_url,
+)
 
 
 class Engine(models.TextChoices):
@@ -37,12 +45,19 @@ class Pool(models.Model):
         validators=[MinValueValidator(Decimal(0))],
         help_text="What one GPU of this pool costs us an hour.",
     )
+    cost_currency = models.CharField(
+        "its currency", max_length=3, default="USD", validators=[check_currency], help_text="Three letters: USD."
+    )
     gpus_per_replica = models.DecimalField(
         "GPUs per replica",
         max_digits=10,
         decimal_places=4,
         default=Decimal(1),
         validators=[MinValueValidator(Decimal(0))],
+    )
+    orders_by_priority = models.BooleanField(
+        default=False,
+        help_text="Its engines were started to take a priority with each request (--enable-priority-scheduling).",
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
@@ -53,6 +68,9 @@ class Pool(models.Model):
             models.CheckConstraint(condition=Q(engine__in=Engine.values), name="engines_pool_engine"),
             models.CheckConstraint(
                 condition=Q(gpu_hour_cost__gte=0, gpus_per_replica__gte=0), name="engines_pool_cost_not_negative"
+            ),
+            models.CheckConstraint(
+                condition=Q(cost_currency__regex=CURRENCY_PATTERN), name="engines_pool_cost_currency"
             ),
         ]
 
@@ -106,3 +124,59 @@ class Provider(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class ReplicaSample(models.Model):
+    """One replica at one moment, each ten seconds, written by the collector and kept for 30 days in daily partitions.
+
+    `hour_cost` is what the replica costs an hour while it is up. `retractions` counts on; see engines.load.figures
+    for the other figures. A gap in time means that nobody looked, not that nothing ran.
+    """
+
+    pk = models.CompositePrimaryKey("replica", "at")
+    at = models.DateTimeField()
+    pool = models.TextField()
+    replica = models.TextField()
+    up = models.BooleanField()
+    state = models.TextField()
+    hour_cost = models.DecimalField(max_digits=30, decimal_places=10)
+    currency = models.CharField(max_length=3)
+    running = models.IntegerField(null=True)
+    waiting = models.IntegerField(null=True)
+    waiting_tokens = models.BigIntegerField(null=True)
+    kv_used = models.FloatField(null=True)
+    prefix_hit_rate = models.FloatField(null=True)
+    retractions = models.BigIntegerField(null=True)
+    output_tokens_per_second = models.FloatField(null=True)
+
+    class Meta:
+        db_table = "engines_replicasample"
+        default_permissions = ("view",)
+
+    def __str__(self) -> str:
+        return f"{self.replica} {self.at:%Y-%m-%d %H:%M:%S}"
+
+
+class PoolHour(models.Model):
+    """A pool's samples of one hour (UTC), added up: engines/load/hours.py says how.
+
+    `up_seconds` adds up those of its replicas; `covered_seconds` is how much of the hour was sampled at all.
+    """
+
+    pool = models.TextField()
+    hour = models.DateTimeField()
+    currency = models.CharField(max_length=3)
+    cost = models.DecimalField(max_digits=30, decimal_places=12)
+    up_seconds = models.FloatField()
+    covered_seconds = models.FloatField()
+    first_at = models.DateTimeField()
+    last_at = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ("view",)
+        constraints = [
+            models.UniqueConstraint(fields=["pool", "hour", "currency"], name="engines_poolhour_bucket"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.pool} {self.hour:%Y-%m-%d %H:%M}"

@@ -16,3 +16,6 @@ check_url = RegexValidator(
     "An address is http:// or https://, a host and an optional port and path, without user, query or fragment.",
 )
 check_root = RegexValidator(r"/v1/*\Z", "A replica's address is the server's root, without /v1.", inverse_match=True)
+
+CURRENCY_PATTERN = r"^[A-Z]{3}$"
+check_currency = RegexValidator(r"^[A-Z]{3}\Z", "A currency is three capital letters, such as USD.")

@@ -14,7 +14,7 @@ SELECTS = {
     " between_events_timeout, total_timeout, ttft_target, tpot_target FROM routing_route",
     "routing_target": "SELECT t.route_id, t.pool_id, t.provider_id, t.upstream_model, t.context_window"
     " FROM routing_target t ORDER BY t.route_id, t.position",
-    "engines_pool": "SELECT name, engine, model, api_key, admin_key FROM engines_pool",
+    "engines_pool": "SELECT name, engine, model, api_key, admin_key, orders_by_priority FROM engines_pool",
     "engines_replica": "SELECT pool_id, name, url FROM engines_replica WHERE enabled ORDER BY pool_id, name",
     "engines_provider": "SELECT name, protocol, base_url, api_key FROM engines_provider",
 }
@@ -98,14 +98,16 @@ def _pool(
     model: str,
     api_key: bytes | None,
     admin_key: bytes | None,
+    orders_by_priority: bool = False,
     *,
     unseal: Callable[[bytes], str],
 ) -> Target:
-    opened = [unseal(bytes(secret)) if secret else None for secret in (api_key, admin_key)]
+    api, admin = (unseal(bytes(secret)) if secret else None for secret in (api_key, admin_key))
+    protocol = PROTOCOLS[engine]
     return Target(
         name,
         tuple(
-            Replica(f"{name}/{replica}", Upstream(PROTOCOLS[engine], url.rstrip("/"), model, *opened))
+            Replica(f"{name}/{replica}", Upstream(protocol, url.rstrip("/"), model, api, admin, orders_by_priority))
             for pool, replica, url in rows["engines_replica"]
             if pool == name
         ),

@@ -1,0 +1,1 @@
+"""How busy and how well every replica is: collected once for all, read by every process."""
