@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 import hiredis
@@ -13,6 +14,8 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from engines.client import Client
+from engines.load.outcomes import Outcomes
+from engines.load.picture import Picture
 from headrace.api import metrics
 from headrace.api.estimate import Estimator
 from headrace.api.placing import Placing
@@ -30,6 +33,7 @@ _REDIS_CONNECTIONS = 64
 # How long interrupted requests may take to settle and to tell their clients.
 _LAST_WORDS_SECONDS = 10.0
 _STEP = 0.02
+_REPORT_SECONDS = 1.0
 
 
 class _Connection(redis.asyncio.Connection):
@@ -69,6 +73,8 @@ class Gateway:
         self.client = Client()
         self.snapshot = Snapshot(settings.DATABASE_URL)
         self.estimator = Estimator()
+        self.load = Picture(self.redis)
+        self.outcomes = Outcomes(self.redis)
         self.placing = Placing(settings.SECRET_KEY, self.estimator, self.redis)
         self.breakers = Breakers(failures=settings.BREAKER_FAILURES, told=metrics.tell_breaker)
         self.retries = RetryBudget()
@@ -98,8 +104,17 @@ class Gateway:
             self.withdrawals.deliver_for_ever,
             self.placing.tell_for_ever,
             self.placing.hear_for_ever,
+            self.load.follow,
+            self._report_outcomes,
         )
         self._loops = [asyncio.create_task(_kept_going(loop)) for loop in loops]
+
+    async def _report_outcomes(self) -> None:
+        """Tell the collector each second what became of requests, and whose streams deliver; for ever."""
+        while True:
+            await asyncio.sleep(_REPORT_SECONDS)
+            with suppress(redis.RedisError):  # counted on, and told with the next
+                await self.outcomes.report(self.pulse.delivering(_REPORT_SECONDS))
 
     def background(self, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
         """Run `work` to its end whatever becomes of the caller."""

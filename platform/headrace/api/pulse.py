@@ -45,6 +45,11 @@ class Pulse:
     def remove(self, exchange: Exchange) -> None:
         self._running.pop(exchange.id, None)
 
+    def delivering(self, seconds: float) -> set[str]:
+        """The replicas of which a stream made progress within the last `seconds`."""
+        since = time.monotonic() - seconds
+        return {e.replica.name for e in self._running.values() if e.has_first_byte and e.last_event_at >= since}
+
     async def watch(self) -> None:
         """Interrupt whatever passed one of its deadlines; for ever."""
         while True:

@@ -13,6 +13,7 @@ from headrace.stack import banner, given, ports
 from headrace.stack.errors import StackError
 from headrace.stack.home import Home
 from headrace.stack.parts.celery import Beat, Worker
+from headrace.stack.parts.collector import Collector
 from headrace.stack.parts.engine import Engine, LlamaCpp, SGLang
 from headrace.stack.parts.postgres import Postgres
 from headrace.stack.parts.setup import Setup
@@ -24,7 +25,7 @@ from headrace.stack.supervisor import Supervisor
 ENGINES = ("llamacpp", "sglang", "none")
 
 # Streams that end need the engine until they have; whoever writes to a store stops before it.
-_STOP_ORDER = ({"web", "worker", "beat"}, {"engine"}, {"valkey", "postgres"})
+_STOP_ORDER = ({"web", "worker", "beat", "collector"}, {"engine"}, {"valkey", "postgres"})
 
 
 class Stopped(Exception):
@@ -105,7 +106,8 @@ class Up:
         supervisor.wait_ready({"web"}, self._go_on)
         supervisor.start(Worker(environment))  # after the web: they would only slow it down
         supervisor.start(Beat(home.path / "beat", environment))
-        supervisor.wait_ready({"engine", "worker", "beat"}, self._go_on)
+        supervisor.start(Collector(self.options.root, environment))
+        supervisor.wait_ready({"engine", "worker", "beat", "collector"}, self._go_on)
         self.say(banner.text(home.demo))
 
     def _start_stores(self, home: Home, supervisor: Supervisor) -> dict[str, str]:

@@ -14,7 +14,10 @@ from headrace.stack.parts.web import SERVERS
 
 
 class Command(BaseCommand):
-    help = "Starts PostgreSQL, Valkey, an engine, web, worker and beat, with a demo tenant; Ctrl-C stops them all."
+    help = (
+        "Starts PostgreSQL, Valkey, an engine, web, worker, beat and collector, with a demo tenant; Ctrl-C stops them "
+        "all."
+    )
     requires_system_checks = []  # its children check; here there is no database yet
 
     def add_arguments(self, parser: CommandParser) -> None:

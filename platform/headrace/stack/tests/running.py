@@ -22,6 +22,7 @@ _MARKS = {
     "engine": "engines.launch.llamacpp",
     "web": "headrace.server",
     "worker": "headrace\0worker",
+    "collector": "manage.py\0collect",
     "beat": "headrace\0beat",
 }
 

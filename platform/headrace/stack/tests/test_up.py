@@ -59,11 +59,11 @@ def test_it_lets_the_administrator_in(up: Up) -> None:
     assert page.url.path == "/admin/"
 
 
-@pytest.mark.parametrize("part", ["postgres", "valkey", "engine", "web", "worker", "beat"])
+@pytest.mark.parametrize("part", ["postgres", "valkey", "engine", "web", "worker", "beat", "collector"])
 def test_it_restarts_a_part_that_was_killed(up: Up, part: str) -> None:
     pid = up.pid(part)
     assert pid
-    sign = f"{part:<9} {'started' if part in {'worker', 'beat'} else 'ready after'}"
+    sign = f"{part:<9} {'started' if part in {'worker', 'beat', 'collector'} else 'ready after'}"
     starts = up.output.count(sign)
     os.kill(pid, signal.SIGKILL)
     assert up.replacement(part, pid)

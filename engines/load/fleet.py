@@ -1,0 +1,45 @@
+"""Which replicas there are to ask, as the operators wrote it down."""
+
+from decimal import Decimal
+
+import msgspec
+
+from engines import secrets
+from engines.models import Replica
+from engines.protocols import PROTOCOLS, Upstream
+
+
+class Member(msgspec.Struct, frozen=True):
+    """One replica of a pool; `name` is `pool/replica`. `wanted`: not told to drain. `hour_cost` while it is up."""
+
+    name: str
+    pool: str
+    upstream: Upstream
+    wanted: bool
+    hour_cost: Decimal
+    currency: str
+
+
+def members() -> list[Member]:
+    """All replicas, those that drain too: they still run."""
+    return [_member(replica) for replica in Replica.objects.select_related("pool").order_by("pool", "name")]
+
+
+def _member(replica: Replica) -> Member:
+    pool = replica.pool
+    return Member(
+        name=f"{pool.name}/{replica.name}",
+        pool=pool.name,
+        upstream=Upstream(PROTOCOLS[pool.engine], replica.url.rstrip("/"), pool.model, _opened(pool.api_key)),
+        wanted=replica.enabled,
+        hour_cost=pool.gpu_hour_cost * pool.gpus_per_replica,
+        currency=pool.cost_currency,
+    )
+
+
+def _opened(sealed: bytes | memoryview | None) -> str | None:
+    """A key that none of our secrets opens any more takes the load away, not the collector."""
+    try:
+        return secrets.open(bytes(sealed)) if sealed else None
+    except secrets.Unreadable:
+        return ""

@@ -1,0 +1,73 @@
+"""From what an engine says at two moments: rates of its counters, and counts that go on when it starts anew."""
+
+from engines.load.figures import Load
+from engines.protocols.reading import Reading
+
+# Rates are over at least so long: one second's worth of a counter jumps about.
+_SPAN = 5.0
+
+
+class Rates:
+    """The readings of one replica, in order. `load` is what is known after the last."""
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[float, Reading]] = []
+        self._retractions: int | None = None  # of the engine's earlier starts and this
+        self._last_retractions = 0
+
+    def add(self, now: float, reading: Reading) -> Load:
+        """Take in a reading made at `now` (seconds of a clock that only rises)."""
+        if self._kept and _restarted(self._kept[-1][1], reading):
+            self._kept.clear()
+        self._kept.append((now, reading))
+        while len(self._kept) > 2 and self._kept[1][0] <= now - _SPAN:
+            del self._kept[0]
+        rate = reading.output_rate if reading.output_rate is not None else self._rate(now)
+        hits = reading.prefix_hit_rate if reading.prefix_hit_rate is not None else self._hits()
+        return Load(
+            running=reading.running,
+            waiting=reading.waiting,
+            waiting_tokens=reading.waiting_tokens,
+            kv_used=_share(reading.kv_used),
+            kv_capacity=reading.kv_capacity,
+            prefix_hit_rate=_share(hits),
+            retractions=self._count(reading.retractions),
+            output_tokens_per_second=None if rate is None else round(max(0.0, rate), 2),
+        )
+
+    def _rate(self, now: float) -> float | None:
+        (then, first), last = self._kept[0], self._kept[-1][1]
+        if first.output_tokens is None or last.output_tokens is None or now <= then:
+            return None
+        return (last.output_tokens - first.output_tokens) / (now - then)
+
+    def _hits(self) -> float | None:
+        """Over the kept readings; over the engine's whole life where nothing came in them."""
+        first, last = self._kept[0][1], self._kept[-1][1]
+        if last.prompt_tokens is None or last.cached_tokens is None:
+            return None
+        prompt = last.prompt_tokens - (first.prompt_tokens or 0)
+        if prompt > 0:
+            return (last.cached_tokens - (first.cached_tokens or 0)) / prompt
+        return last.cached_tokens / last.prompt_tokens if last.prompt_tokens else None
+
+    def _count(self, retractions: int | None) -> int | None:
+        if retractions is None:  # told only now and then
+            return self._retractions
+        rise = retractions - self._last_retractions if retractions >= self._last_retractions else retractions
+        self._retractions = (self._retractions or 0) + rise
+        self._last_retractions = retractions
+        return self._retractions
+
+
+def _restarted(before: Reading, after: Reading) -> bool:
+    """Whether a counter fell. That of llama.cpp, pieced together, may fall a little by itself."""
+    for name in ("output_tokens", "prompt_tokens"):
+        old, new = getattr(before, name), getattr(after, name)
+        if old is not None and new is not None and new < old / 2:
+            return True
+    return False
+
+
+def _share(value: float | None) -> float | None:
+    return None if value is None else round(min(1.0, max(0.0, value)), 4)
