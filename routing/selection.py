@@ -27,10 +27,12 @@ class Want(msgspec.Struct, frozen=True):
 class Reading(msgspec.Struct, frozen=True):
     """What is known of one replica's engine. None: unknown, or too old to go by.
 
+    is_last_resort: it is not usable, having failed before, but may be tried where nothing else of a route is.
     weight: below 1 while it starts slowly. kv_tokens: the size of its KV cache. kv_used: the share of it in use.
     """
 
     is_usable: bool = True
+    is_last_resort: bool = False
     state: str = "unknown"
     weight: float = 1.0
     kv_tokens: int | None = None
@@ -94,16 +96,35 @@ class Selection:
         self._turn = 0
 
     def choices(self, route: Route, want: Want, *, besides: frozenset[str] = frozenset()) -> list[Choice]:
-        """All usable replicas of the route, its first target's first. `besides`: those tried already."""
+        """All usable replicas of the route, its first target's first. `besides`: those tried already.
+
+        Where none is, those of last resort: a request that may fail is better than one that surely does.
+        """
         self._turn += 1
-        return [choice for target in route.targets for choice in self.of_target(route, target, want, besides=besides)]
+        found = [c for target in route.targets for c in self.of_target(route, target, want, besides=besides)]
+        if found:
+            return found
+        return [c for target in route.targets for c in self._last_resort(route, target, want, besides)]
+
+    def _last_resort(self, route: Route, target: Target, want: Want, besides: frozenset[str]) -> list[Choice]:
+        hopeless = {r.name for r in target.replicas if not self._picture.reading(r.name).is_last_resort}
+        spared = besides | hopeless
+        return self.of_target(route, target, want, besides=spared, whatever=True)
 
     def of_target(
-        self, route: Route, target: Target, want: Want, *, besides: frozenset[str] = frozenset()
+        self,
+        route: Route,
+        target: Target,
+        want: Want,
+        *,
+        besides: frozenset[str] = frozenset(),
+        whatever: bool = False,
     ) -> list[Choice]:
-        """The usable replicas of one target, best first."""
+        """The usable replicas of one target, best first; `whatever`: those that are not usable too."""
         replicas = {replica.name: replica for replica in target.replicas if replica.name not in besides}
         seen = {candidate.name: candidate for candidate in self.candidates(replicas.values(), want)}
+        if whatever:
+            seen = {name: msgspec.structs.replace(each, is_usable=True) for name, each in seen.items()}
         ask = Ask(want.prompt, self._turn, want.chain.mark)
         ranking = POLICIES[route.policy].rank(ask, list(seen.values()), self._dice)
         return [Choice(target, replicas[ranked.name], seen[ranked.name], ranked, want) for ranked in ranking]

@@ -94,3 +94,13 @@ def test_it_goes_by_the_picture_of_the_engines() -> None:
     assert by_name["a/r1"].candidate.capacity == 1250
     assert by_name["a/r1"].ranked.is_over
     assert by_name["a/r2"].ranked.pressure > 0.9
+
+
+def test_it_tries_an_ejected_replica_only_where_the_route_has_no_other() -> None:
+    ejected, drained = Reading(is_usable=False, is_last_resort=True), Reading(is_usable=False)
+    selection, _, _ = make(r0=ejected, r1=drained)
+    names = [choice.replica.name for choice in selection.choices(route(target("a", 2), target("b", 3)), Want(10))]
+    assert names == ["b/r2"]
+    names = [choice.replica.name for choice in selection.choices(route(target("a", 2)), Want(10))]
+    assert names == ["a/r0"]
+    assert selection.choices(route(target("a", 2)), Want(10), besides=frozenset({"a/r0"})) == []

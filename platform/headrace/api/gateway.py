@@ -20,6 +20,7 @@ from headrace.api import metrics
 from headrace.api.estimate import Estimator
 from headrace.api.placing import Placing
 from headrace.api.pulse import Pulse
+from headrace.api.readings import Readings
 from headrace.api.settler import Settler
 from headrace.api.snapshot import Snapshot
 from headrace.api.spool import Spool
@@ -75,7 +76,7 @@ class Gateway:
         self.estimator = Estimator()
         self.load = Picture(self.redis)
         self.outcomes = Outcomes(self.redis)
-        self.placing = Placing(settings.SECRET_KEY, self.estimator, self.redis)
+        self.placing = Placing(settings.SECRET_KEY, self.estimator, self.redis, Readings(self.load))
         self.breakers = Breakers(failures=settings.BREAKER_FAILURES, told=metrics.tell_breaker)
         self.retries = RetryBudget()
         self.spool = Spool(settings.HOME / "spool", self.redis)

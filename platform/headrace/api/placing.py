@@ -14,19 +14,21 @@ from routing.catalog import Route
 from routing.held import HeldTokens
 from routing.prefix_index import Hasher, PrefixIndex
 from routing.prefix_index.sharing import Sharing
-from routing.selection import Choice, Selection, Want
+from routing.selection import Choice, Picture, Selection, Want
 
 
 class Placing:
     """Composed once per process. `sent` and `ended` bracket each attempt; only what was sent is ended."""
 
-    def __init__(self, secret: str, estimator: Estimator, client: "redis.asyncio.Redis") -> None:
+    def __init__(
+        self, secret: str, estimator: Estimator, client: "redis.asyncio.Redis", picture: Picture | None = None
+    ) -> None:
         self._estimator = estimator
         self._hasher = Hasher(secret)
         self._sharing = Sharing(client)
         self.index = PrefixIndex(tokens=settings.KV_TOKENS, most=settings.PREFIX_INDEX_ENTRIES, tell=self._sharing.tell)
         self.held = HeldTokens()
-        self.selection = Selection(self.index, self.held, room_factor=settings.ROOM_FACTOR)
+        self.selection = Selection(self.index, self.held, picture, room_factor=settings.ROOM_FACTOR)
 
     async def tell_for_ever(self) -> None:
         """Tell the other processes what this one sent where."""

@@ -1,0 +1,104 @@
+"""New requests follow what the collector says of replicas, and the collector what became of real requests."""
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import redis
+
+from engines.load.figures import KEY, Fleet, State, decode
+from engines.models import Replica
+from headrace.testing.upstream import ScriptedUpstream
+from headrace.testing.web import ROOT, WebProcess
+from headrace.testing.world import World
+
+
+@pytest.fixture
+def collector(committed: None) -> Iterator[None]:
+    process = subprocess.Popen([sys.executable, str(Path(ROOT) / "manage.py"), "collect"])
+    try:
+        yield
+    finally:
+        process.terminate()
+        try:
+            assert process.wait(30) == 0
+        finally:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def second() -> Iterator[ScriptedUpstream]:
+    with ScriptedUpstream(tokens=5, interval_ms=1) as upstream:
+        yield upstream
+
+
+def fleet(valkey: "redis.Redis") -> Fleet:
+    text = valkey.get(KEY)
+    assert text is None or isinstance(text, bytes)
+    return decode(text) if text else Fleet(0)
+
+
+def wait(valkey: "redis.Redis", holds: Callable[[Fleet], bool], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds(fleet(valkey)):
+        assert time.monotonic() < deadline, fleet(valkey)
+        time.sleep(0.1)
+    time.sleep(0.7)  # every web process has read it by then
+
+
+def is_in(state: State, name: str) -> Callable[[Fleet], bool]:
+    return lambda fleet: name in fleet.replicas and fleet.replicas[name].state is state
+
+
+def ask(web: WebProcess, world: World, count: int) -> list[int]:
+    async def one(client: httpx.AsyncClient) -> int:
+        body = world.body(stream=True)
+        answer = await client.post(f"{web.url}/v1/chat/completions", json=body, headers=world.headers())
+        return answer.status_code
+
+    async def run() -> list[int]:
+        async with httpx.AsyncClient(timeout=20, trust_env=False) as client:
+            return [await one(client) for _ in range(count)]
+
+    return asyncio.run(run())
+
+
+def test_it_sends_nothing_to_a_replica_that_drains_or_fails(
+    gateway: WebProcess,
+    upstream: ScriptedUpstream,
+    second: ScriptedUpstream,
+    world: World,
+    valkey: "redis.Redis",
+    collector: None,
+) -> None:
+    pool = Replica.objects.get(url=upstream.url).pool
+    first, other = f"{pool.name}/r1", f"{pool.name}/r2"
+    Replica.objects.create(pool=pool, name="r2", url=second.url)
+    world.route.policy = "round_robin"
+    world.route.save()
+    world.wait_known(gateway)
+    wait(valkey, lambda fleet: is_in(State.READY, first)(fleet) and is_in(State.READY, other)(fleet))
+    assert set(ask(gateway, world, 8)) == {200}
+    assert len(upstream.requests()) > 0
+    assert len(second.requests()) > 0
+
+    Replica.objects.filter(pool=pool, name="r1").update(enabled=False)
+    wait(valkey, is_in(State.DRAINING, first))
+    before = len(upstream.requests())
+    assert set(ask(gateway, world, 6)) == {200}
+    assert len(upstream.requests()) == before
+
+    Replica.objects.filter(pool=pool, name="r1").update(enabled=True)
+    wait(valkey, is_in(State.READY, first))
+    second.script(status=500)  # its health stays well
+    ask(gateway, world, 12)
+    wait(valkey, is_in(State.EJECTED, other))
+    before = len(second.requests())
+    assert set(ask(gateway, world, 8)) == {200}
+    assert len(second.requests()) == before
