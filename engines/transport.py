@@ -51,7 +51,9 @@ class _Connector(aiohttp.TCPConnector):
         if not closed.cancelled():
             closed.exception()  # seen: whoever reads hears of it
         # Taken out: a reader holds its protocol, so that nothing would ever free the two.
-        reader = self._readers.pop(protocol(), None)
+        if (known := protocol()) is None:
+            return  # nobody is left who could read from it
+        reader = self._readers.pop(known, None)
         if reader is not None and not reader.is_eof() and reader.exception() is None:
             reader.set_exception(aiohttp.ClientPayloadError("the connection was lost"))
 

@@ -75,22 +75,26 @@ def is_retryable(error: UpstreamError) -> bool:
 
 
 async def _attempt(gateway: Gateway, exchange: Exchange, answer: Answering) -> None:
-    leave = gateway.breakers.enter(exchange.replica.name)
+    name = exchange.replica.name
+    leave = gateway.breakers.enter(name)
     if leave is None:  # it opened since it was chosen
-        raise Busy("left alone", retry_after=gateway.breakers.wait(exchange.replica.name))
+        raise Busy("left alone", retry_after=gateway.breakers.wait(name))
     exchange.on_first_byte = leave.answered
     try:
         await answer.attempt()
         leave.succeeded()
+        gateway.outcomes.answered(name)
     except asyncio.CancelledError:
         error = _interruption(exchange)
         if isinstance(error, TimedOut):
             leave.failed()
+            gateway.outcomes.failed(name, error)
         if error is None or error is exchange.interruption:
             raise
         raise error from None
     except UpstreamError as error:
         _judge(exchange, leave, error)
+        gateway.outcomes.failed(name, error)
         raise
     finally:
         exchange.on_first_byte = None

@@ -50,14 +50,12 @@ class ChatConsumer(StreamingConsumer):
             await answer_by_any(gateway, exchange, answer)
         except BaseException as error:
             status, told = judge(exchange, error)
-            gateway.outcomes.failed(exchange.replica.name, exchange.interruption or error)
             await gateway.settler.finish(exchange, status, before=answer.hang_up())
             if told is not None:
                 await answer.fail(told)
             elif exchange.interruption is None:
                 raise  # the server ends us, not the client
         else:
-            gateway.outcomes.answered(exchange.replica.name)
             counts = await gateway.settler.finish(exchange, "ok")
             await answer.complete(counts)
 

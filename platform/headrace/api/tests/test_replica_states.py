@@ -44,7 +44,7 @@ def fleet(valkey: "redis.Redis") -> Fleet:
     return decode(text) if text else Fleet(0)
 
 
-def wait(valkey: "redis.Redis", holds: Callable[[Fleet], bool], seconds: float = 20) -> None:
+def wait(valkey: "redis.Redis", holds: Callable[[Fleet], bool], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not holds(fleet(valkey)):
         assert time.monotonic() < deadline, fleet(valkey)
