@@ -95,6 +95,11 @@ class Scheduler:
         return bool(self.waiting or self.running or self.reading)
 
     @property
+    def running_count(self) -> int:
+        """Requests begun, the one whose prompt is being read included."""
+        return len(self.running) + (self.reading is not None)
+
+    @property
     def used_tokens(self) -> int:
         """Tokens of KV that running requests hold."""
         return (self.cache.total - self.cache.available) * self.profile.page

@@ -62,8 +62,7 @@ class Fleet:
             await asyncio.sleep((due - self.clock()) * self.scale)
             for replica, samples in zip(self.replicas, self.samples, strict=True):
                 held = replica.scheduler
-                running = len(held.running) + (held.reading is not None)
-                samples.append(Sample(due, running, len(held.waiting), held.used_tokens))
+                samples.append(Sample(due, held.running_count, len(held.waiting), held.used_tokens))
 
     def stats(self) -> dict[str, Any]:
         """The answer of GET /control/stats: for each replica its counters and samples; how late the process was."""

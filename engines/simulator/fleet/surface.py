@@ -20,7 +20,7 @@ def core(replica: ServedReplica) -> dict[str, Any]:
     return {
         "timestamp": time.time(),
         "dp_rank": 0,
-        "num_running_reqs": len(held.running) + (held.reading is not None),
+        "num_running_reqs": held.running_count,
         "num_waiting_reqs": len(held.waiting),
         "num_waiting_uncached_tokens": held.waiting_tokens,
         "num_used_tokens": used,

@@ -7,6 +7,7 @@ machine shares, so an event's delay needs no second measurement.
 import asyncio
 import re
 import time
+from abc import ABC, abstractmethod
 from typing import cast
 
 STAMP = re.compile(rb'"(\d+)@(\d+) "')
@@ -33,7 +34,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
-        self._answer: Answer | None = None
+        self._answer: Reply | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)  # uvloop's is one in all but its base class
@@ -45,43 +46,70 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.transport = None
         if self._answer is not None:
-            lost = len(self._answer.arrived)
+            lost = self._answer.events
             self._answer.fail(f"the connection was lost after {lost} events", ConnectionLost if lost else NotServed)
 
     @property
     def is_open(self) -> bool:
         return self.transport is not None and not self.transport.is_closing()
 
-    async def ask(self, request: bytes, events: int, seconds: float) -> "Answer":
-        """Send `request`, return when its stream of `events` stamped events has ended. Raises StreamFailed."""
+    async def ask(self, request: bytes, answer: "Reply", seconds: float) -> None:
+        """Send `request`, return when `answer` has taken the whole stream. Raises StreamFailed."""
         if self.transport is None:
             raise StreamFailed("not connected")
-        self._answer = Answer(events)
+        self._answer = answer
         self.transport.write(request)
         try:
-            await asyncio.wait_for(self._answer.over, seconds)
+            await asyncio.wait_for(answer.over, seconds)
         except TimeoutError:
             raise StreamFailed(f"not over after {seconds:g} s") from None
         finally:
-            answer, self._answer = self._answer, None
-        return answer
+            self._answer = None
 
     def close(self) -> None:
         if self.transport is not None:
             self.transport.abort()
 
 
-class Answer:
+class Reply(ABC):
+    """One answer while it comes. `over` is done when it has come whole, or has failed."""
+
+    def __init__(self) -> None:
+        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    @property
+    @abstractmethod
+    def events(self) -> int:
+        """How many came so far."""
+
+    @abstractmethod
+    def take(self, data: bytes) -> None:
+        """What the connection received: a piece of an HTTP response."""
+
+    def finish(self) -> None:
+        if not self.over.done():
+            self.over.set_result(None)
+
+    def fail(self, why: str, kind: type[StreamFailed] = StreamFailed) -> None:
+        if not self.over.done():
+            self.over.set_exception(kind(why))
+
+
+class Answer(Reply):
     """What came: for each event its arrival and its delay since the upstream sent it, in ns."""
 
-    def __init__(self, events: int) -> None:
-        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    def __init__(self, expected: int) -> None:
+        super().__init__()
         self.arrived: list[int] = []
         self.delays: list[int] = []
-        self._events = events
+        self._expected = expected
         self._carry = b""
         self._begun = False
         self._done = False
+
+    @property
+    def events(self) -> int:
+        return len(self.arrived)
 
     def take(self, data: bytes) -> None:
         now = time.monotonic_ns()
@@ -104,17 +132,9 @@ class Answer:
             end = stamp.end()
         self._done = self._done or DONE in data
         if self._done and data.endswith(LAST_CHUNK):
-            if len(self.arrived) == self._events:
-                self._finish()
+            if len(self.arrived) == self._expected:
+                self.finish()
             else:
-                self.fail(f"{len(self.arrived)} events instead of {self._events}")
+                self.fail(f"{len(self.arrived)} events instead of {self._expected}")
             return
         self._carry = data[max(end, len(data) - CARRY) :]
-
-    def _finish(self) -> None:
-        if not self.over.done():
-            self.over.set_result(None)
-
-    def fail(self, why: str, kind: type[StreamFailed] = StreamFailed) -> None:
-        if not self.over.done():
-            self.over.set_exception(kind(why))

@@ -25,8 +25,12 @@ class Installation:
         self._services.start()
         self._services.wait_ready()
         self.manage("migrate", "--verbosity", "0")
+        self.apply(self._document)
+
+    def apply(self, document: dict[str, Any]) -> None:
+        """Raises BenchmarkFailed."""
         path = self._services.home / "document.yaml"
-        path.write_text(json.dumps(self._document))
+        path.write_text(json.dumps(document))
         self.manage("apply", str(path))
 
     @property

@@ -106,11 +106,13 @@ class Load:
         return connection, await self._ask(connection, asked)
 
     async def _ask(self, connection: Connection, asked: bytes) -> Answer:
+        answer = Answer(self._spec.events)
         try:
-            return await connection.ask(asked, self._spec.events, self._spec.timeout)
+            await connection.ask(asked, answer, self._spec.timeout)
         except StreamFailed:
             connection.close()
             raise
+        return answer
 
 
 def main() -> None:

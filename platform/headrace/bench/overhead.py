@@ -107,7 +107,7 @@ class Overhead(Benchmark):
 
 def router(port: int, upstream: str) -> sglang_router.SglangRouter:
     with ports.reserve() as holder:
-        return sglang_router.SglangRouter(port, ports.number(holder), upstream)
+        return sglang_router.SglangRouter(port, ports.number(holder), [upstream])
 
 
 def line(run: Figures) -> str:

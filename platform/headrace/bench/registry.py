@@ -4,5 +4,8 @@ from headrace.bench.benchmark import Benchmark
 from headrace.bench.ledger.benchmark import Ledger
 from headrace.bench.overhead import Overhead
 from headrace.bench.placing import PlacingCost
+from headrace.bench.routing.benchmark import Routing
 
-BENCHMARKS: dict[str, Benchmark] = {benchmark.name: benchmark for benchmark in (Overhead(), PlacingCost(), Ledger())}
+BENCHMARKS: dict[str, Benchmark] = {
+    benchmark.name: benchmark for benchmark in (Overhead(), PlacingCost(), Routing(), Ledger())
+}

@@ -1,0 +1,24 @@
+"""What chooses replicas in virtual time."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from engines.simulator.fleet.request import Request
+from engines.simulator.fleet.scheduler import Scheduler
+from headrace.bench.routing.prepared import Prepared
+
+
+class Router(Protocol):
+    """Made anew for each run. Times in simulated seconds.
+
+    choose: the number of the replica that `one` goes to, now. ended: it is over there. watched: what the replicas hold,
+    told each second as a collector would; a router that counts its own requests need not look.
+    """
+
+    name: str
+
+    def choose(self, one: Prepared, now: float) -> int: ...
+
+    def ended(self, one: Prepared, request: Request, now: float) -> None: ...
+
+    def watched(self, replicas: Sequence[Scheduler], now: float) -> None: ...

@@ -1,0 +1,46 @@
+"""Policies in virtual time: deterministic, complete, and in the order they should come in."""
+
+from functools import cache
+
+import pytest
+
+from headrace.bench.routing.entrants import ENTRANTS
+from headrace.bench.routing.pooled import pooled_hit_rate
+from headrace.bench.routing.served import Figures
+from headrace.bench.routing.tests import small
+from headrace.bench.routing.virtual import VirtualRun
+from routing.policies import POLICIES
+
+
+@cache
+def run(name: str) -> Figures:
+    shape = small.shape()
+    return VirtualRun(shape, ENTRANTS[name].virtual(shape, 1)).run(small.requests(shape))
+
+
+def test_it_serves_the_same_requests_the_same_way_again() -> None:
+    shape, entrant = small.shape(), ENTRANTS["headrace prefix_aware"]
+    again = VirtualRun(shape, entrant.virtual(shape, 1)).run(small.requests(shape))
+    assert again == run("headrace prefix_aware")
+
+
+@pytest.mark.parametrize("name", ENTRANTS)
+def test_every_entrant_serves_every_request(name: str) -> None:
+    shape = small.shape()
+    judged = [one for one in small.requests(shape) if one.asked.at >= shape.warmup]
+    assert run(name).requests == len(judged)
+    assert run(name).failed == 0
+
+
+def test_prefix_aware_hits_most_and_serves_most_within_its_targets() -> None:
+    ours = run("headrace prefix_aware")
+    for policy in POLICIES.keys() - {"prefix_aware"}:
+        assert ours.hit_rate > run(f"headrace {policy}").hit_rate
+        assert ours.goodput >= run(f"headrace {policy}").goodput
+
+
+def test_nothing_hits_more_than_one_pooled_cache() -> None:
+    shape = small.shape()
+    bound = pooled_hit_rate(shape, small.requests(shape))
+    assert all(run(name).hit_rate <= bound for name in ENTRANTS)
+    assert run("headrace prefix_aware").hit_rate > 0.9 * bound
