@@ -9,6 +9,8 @@ from django.db import InterfaceError, OperationalError
 
 from billing import drain, partitions, settlement
 from billing.budgets import counters
+from billing.invoicing.closing import close_all
+from billing.invoicing.finalising import finalise_all
 
 log = logging.getLogger("headrace.ledger")
 
@@ -53,3 +55,11 @@ def rebuild_budgets() -> None:
             counters.rebuild_all(client)
     except (OperationalError, InterfaceError, redis.RedisError) as error:
         log.warning("budgets' counters are not compared with the ledger: %s", str(error).splitlines()[0])
+
+
+@shared_task(name="billing.invoices")  # type: ignore[untyped-decorator]
+def make_invoices() -> None:
+    """Drafts for the periods that are over; invoices of the drafts whose grace time is."""
+    close_all()
+    for invoice, reason in finalise_all().waiting:
+        log.warning("%s waits: %s", invoice, reason)

@@ -20,5 +20,23 @@ def acting(*, who: str, origin: str) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def naming(*, who: str, origin: str) -> Iterator[None]:
+    """As `acting`, for a command that makes many transactions on its own connection, and no transaction around them."""
+    _name(who, origin)
+    try:
+        yield
+    finally:
+        _name("", "")
+
+
+def _name(who: str, origin: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT set_config('headrace.actor', %s, false), set_config('headrace.origin', %s, false)",
+            [_clean(who), _clean(origin)],
+        )
+
+
 def _clean(text: str) -> str:
     return text.replace("\x00", "")[:200]

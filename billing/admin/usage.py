@@ -16,6 +16,7 @@ from unfold.decorators import action, display
 from billing import dead_letters
 from billing.exact_filter import exact_filter
 from billing.models import DeadLetter, UsageCorrection, UsageHour, UsageRecord
+from billing.usage import PRICING
 from tenants.admin_cells import money, number
 from tenants.growing_lists import GrowingList
 
@@ -139,6 +140,7 @@ class UsageRecordAdmin(Records):
     @display(description="Found to be used beyond the record")
     def corrected(self, record: UsageRecord) -> str:
         rows = UsageCorrection.objects.filter(request_id=record.request_id, admitted_at=record.admitted_at)
+        rows = rows.exclude(kind=PRICING)
         return (
             "; ".join(f"{row.input_tokens:,} input, {row.output_tokens:,} output tokens" for row in rows) or "nothing"
         )

@@ -17,8 +17,8 @@ FIELDS = (
     "price", "admitted_at", "finished_at", "queue_ms", "ttft_ms", "tpot_ms", "fallback", "cache", "labels",
 )  # fmt: skip
 CORRECTED = (
-    "part", "status", "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "usage_source",
-    "cost", "finished_at",
+    "part", "kind", "status", "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens",
+    "usage_source", "cost", "finished_at",
 )  # fmt: skip
 CHUNK = 1000
 

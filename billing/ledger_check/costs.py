@@ -5,8 +5,10 @@ from typing import Any
 import redis
 
 from billing.ledger_check.check import MOST_SHOWN, Check, Outcome, rows
+from billing.usage import PRICING
 
-# billing/pricing.py in SQL: numerics of at most twelve places, so nothing is rounded.
+# billing/pricing.py in SQL: numerics of at most twelve places, so nothing is rounded. What was priced later was taken
+# from no budget, at a price that came after it (late_pricing.py).
 _AT_PRICE = """(({row}.input_tokens - {row}.cached_input_tokens) * p.input
     + {row}.cached_input_tokens * p.cached_input + {row}.output_tokens * p.output) * 0.000001"""
 _ROWS = f"""
@@ -14,11 +16,13 @@ WITH priced AS (
     SELECT r.request_id, r.part, r.price, r.cost, r.cost_nano, {_AT_PRICE.format(row="r")} AS at_price,
            p.version IS NOT NULL AND p.model = r.model AND p.currency = r.currency AND p.tenant IN ('', r.tenant)
                AND p.target IN ('', r.target)
-               AND date_trunc('milliseconds', p.effective_from) <= r.admitted_at AS applies
+               AND (date_trunc('milliseconds', p.effective_from) <= r.admitted_at OR r.kind = '{PRICING}') AS applies,
+           r.kind = '{PRICING}' AS is_priced_later
     FROM billing_usagerecord AS r LEFT JOIN billing_price AS p ON p.version = r.price
 ), different AS (
     SELECT * FROM priced
-    WHERE cost IS DISTINCT FROM at_price OR cost_nano IS DISTINCT FROM ceil(at_price * 1000000000)
+    WHERE cost IS DISTINCT FROM at_price
+       OR cost_nano IS DISTINCT FROM CASE WHEN is_priced_later THEN 0 ELSE ceil(at_price * 1000000000) END
        OR (price IS NOT NULL AND NOT applies)
 )
 SELECT (SELECT count(*) FROM billing_usagerecord) AS compared, (SELECT count(*) FROM different) AS total, d.*

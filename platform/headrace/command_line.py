@@ -1,5 +1,7 @@
 """The boundary of `manage.py`: what an operator can put right is said in a line; the rest keeps its traceback."""
 
+import getpass
+import os
 import sys
 from collections.abc import Callable
 
@@ -19,6 +21,14 @@ def run(execute: Callable[[list[str]], None], argv: list[str]) -> None:
         if text is None or "--traceback" in argv:
             raise
         sys.exit(f"error: {text}")
+
+
+def operators_name() -> str:
+    """Who runs the command, for the audit trail."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        return f"user {os.getuid()}"
 
 
 def explain(error: Exception) -> str | None:

@@ -161,6 +161,7 @@ CELERY_BEAT_SCHEDULE = {
     "reap": {"task": "billing.reap", "schedule": 3.0, "options": {"expires": 3}},
     "keep-budgets": {"task": "billing.keep_budgets", "schedule": 1.0, "options": {"expires": 3}},
     "rebuild-budgets": {"task": "billing.rebuild_budgets", "schedule": 3600.0, "options": {"expires": 600}},
+    "invoices": {"task": "billing.invoices", "schedule": 3600.0, "options": {"expires": 1800}},
     "partitions": {"task": "billing.partitions", "schedule": 3600.0, "options": {"expires": 600}},
 }
 

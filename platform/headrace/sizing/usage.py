@@ -14,6 +14,7 @@ from django.db.models import Avg, Count, F, Min, QuerySet, StdDev, Sum
 from django.db.models.functions import TruncMinute
 
 from billing.models import UsageHour, UsageRecord
+from billing.usage import PRICING, SHADOW
 from engines.sizing.cards import model_names
 from engines.sizing.checks import known, within
 from engines.sizing.errors import BadValue
@@ -21,7 +22,6 @@ from routing.models import Model
 from tenants.models import Tenant
 
 SAMPLE = 100_000
-SHADOW = "shadow"
 HOUR = timedelta(hours=1)
 
 
@@ -69,7 +69,7 @@ def measure(name: str, *, days: float, now: datetime | None = None) -> Measured:
     end = now or datetime.now(UTC)
     field, slug, zone = _find(name)
     span = {"hour__gte": end - timedelta(days=days), "hour__lte": end - HOUR}
-    hours = UsageHour.objects.filter(**{field: slug}, **span).exclude(kind=SHADOW)
+    hours = UsageHour.objects.filter(**{field: slug}, **span).exclude(kind__in=(SHADOW, PRICING))
     total = hours.aggregate(
         requests=Sum(F("requests") - F("abandoned")),
         input=Sum("input_tokens"),

@@ -1,7 +1,5 @@
 """`manage.py apply FILE.yaml`: configuration as code."""
 
-import getpass
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,6 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from headrace.apply import ApplyError, apply_document
+from headrace.command_line import operators_name
 
 
 class Command(BaseCommand):
@@ -25,7 +24,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         source = options["file"] if options["file"] != "-" else "standard input"
         try:
-            result = apply_document(_read(options["file"]), source=source, actor=_actor(), dry_run=options["dry_run"])
+            result = apply_document(
+                _read(options["file"]), source=source, actor=operators_name(), dry_run=options["dry_run"]
+            )
         except ApplyError as error:
             raise CommandError(str(error)) from error
         for change in result.changes:
@@ -49,10 +50,3 @@ def _read(name: str) -> str:
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise CommandError(f"{name}:{line}: not UTF-8") from error
-
-
-def _actor() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container's user may have no name
-        return f"user {os.getuid()}"

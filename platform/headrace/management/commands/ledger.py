@@ -1,4 +1,4 @@
-"""`manage.py ledger check [--json]`: whether the books agree with each other."""
+"""`manage.py ledger check [--json]`: whether the books agree; `ledger price-unpriced`: prices what had none."""
 
 import sys
 from typing import Any
@@ -8,8 +8,10 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError
 
+from billing.late_pricing import price_unpriced
 from billing.ledger_check.registry import CHECKS
 from billing.ledger_check.report import check
+from tenants.models import Tenant
 
 
 class Command(BaseCommand):
@@ -27,8 +29,19 @@ class Command(BaseCommand):
         checking.add_argument(
             "--only", action="append", choices=list(CHECKS), default=[], help="this check; may repeat"
         )
+        pricing = verbs.add_parser(
+            "price-unpriced",
+            help="puts prices that are there by now on usage that came without one",
+            description="Appends a correction for each kept record that has no price: at the price in force when it "
+            "was admitted, else at the one in force now. Budgets are not charged. A second time changes nothing.",
+        )
+        pricing.add_argument("--tenant", help="of this tenant alone")
+        pricing.add_argument("--dry-run", action="store_true", help="print what would be priced and append nothing")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        {"check": self._check, "price-unpriced": self._price}[options["verb"]](options)
+
+    def _check(self, options: dict[str, Any]) -> None:
         try:
             with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=30) as client:
                 report = check(client, spool=settings.HOME / "spool", names=options["only"])
@@ -42,3 +55,19 @@ class Command(BaseCommand):
         if not report.is_clean:
             self.stdout.flush()
             sys.exit(1)
+
+    def _price(self, options: dict[str, Any]) -> None:
+        tenant, dry_run = options["tenant"], options["dry_run"]
+        if tenant is not None and not Tenant.objects.filter(slug=tenant).exists():
+            raise CommandError(f"there is no tenant {tenant}")
+        try:
+            with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=30) as client:
+                done = price_unpriced(client, tenant=tenant, dry_run=dry_run)
+        except redis.RedisError as error:
+            raise CommandError(f"Redis does not answer, run it again: {error}") from error
+        for version, count in sorted(done.priced.items()):
+            self.stdout.write(f"{count:,} at {version}" + (", not appended" if dry_run else ""))
+        for (slug, model, currency), count in sorted(done.left.items()):
+            self.stdout.write(f"{count:,} of {slug} for {model}: there is no price in {currency}")
+        if not done.priced and not done.left:
+            self.stdout.write("nothing is unpriced")

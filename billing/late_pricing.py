@@ -1,0 +1,111 @@
+"""The way out for usage that came without a price: a price that holds by now is put on it, by corrections.
+
+Such a correction is of kind `pricing`: it repeats the tokens of its row, at rates, and is no use of its own, so whoever
+adds up tokens leaves the kind out. It goes through the stream and the ledger like any other. Its `cost_nano` is 0: the
+money was taken from no budget when it was used, and no budget is surprised by it later.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import msgspec
+import redis
+from django.db import connection
+from django.db.models import Exists, F, Max, Min, OuterRef, Q
+from django.utils import timezone
+
+from billing.models import UsageHour, UsageRecord
+from billing.price_book import SELECT, PriceBook
+from billing.usage import PRICING, SHADOW, UsageEvent, iso, priced
+from tenants.meters.holds import USAGE
+
+# A row of part n is priced by its part PARTS + n: priced twice, the ledger takes it once.
+PARTS = 10_000
+BATCH = 1000
+_SAME = (
+    "tenant", "project", "key", "model", "target", "replica", "status", "finish_reason", "input_tokens",
+    "cached_input_tokens", "output_tokens", "reasoning_tokens", "usage_source", "currency", "fallback", "cache",
+    "upstream_id",
+)  # fmt: skip
+
+
+@dataclass
+class LatePricing:
+    """Rows that were given a price, by its version; and those that none fits, by (tenant, model, currency)."""
+
+    priced: Counter[str] = field(default_factory=Counter)
+    left: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+
+
+def price_unpriced(
+    client: "redis.Redis", *, tenant: str | None = None, now: datetime | None = None, dry_run: bool = False
+) -> LatePricing:
+    """Append a correction for each kept row without a price: at the price in force when it was admitted, else at that
+    in force now. May be repeated, and run twice at once. The drain writes them within seconds."""
+    book, result = _book(), LatePricing()
+    now_ms = int((now or timezone.now()).timestamp() * 1000)
+    events: list[bytes] = []
+    for row in _unpriced_rows(tenant):
+        where = {"model": row.model, "target": row.target, "tenant": row.tenant, "currency": row.currency}
+        then_ms = row.request_id.int >> 80
+        quote = book.find(**where, at_ms=then_ms) or book.find(**where, at_ms=now_ms)
+        if quote is None:
+            result.left[row.tenant, row.model, row.currency] += 1
+            continue
+        result.priced[quote.version] += 1
+        event = UsageEvent(
+            **{name: getattr(row, name) for name in _SAME},
+            request_id=str(row.request_id),
+            part=PARTS + row.part,
+            kind=PRICING,
+            price=quote.version,
+            rates=quote.rates,
+            admitted_at=iso(then_ms),
+            finished_at=iso(row.finished_at.timestamp() * 1000),
+            labels=row.labels,
+        )
+        events.append(msgspec.json.encode(msgspec.structs.replace(priced(event), cost_nano=0)))
+        if len(events) == BATCH:
+            _append(client, events, dry_run=dry_run)
+    _append(client, events, dry_run=dry_run)
+    return result
+
+
+def _append(client: "redis.Redis", events: list[bytes], *, dry_run: bool) -> None:
+    if events and not dry_run:
+        with client.pipeline() as pipeline:
+            for event in events:
+                pipeline.xadd(USAGE, {"e": event})
+            pipeline.execute()
+    events.clear()
+
+
+def _book() -> PriceBook:
+    with connection.cursor() as cursor:
+        cursor.execute(SELECT)
+        return PriceBook(cursor.fetchall())
+
+
+def _unpriced_rows(tenant: str | None) -> Iterator[UsageRecord]:
+    """Rows with tokens and no price that no correction has priced, found by the hours that have any."""
+    for slug, first, last in _spans(tenant):
+        rows = UsageRecord.rows.of(slug).filter(
+            Q(input_tokens__gt=0) | Q(output_tokens__gt=0),
+            price=None,
+            admitted_at__gte=first,
+            admitted_at__lt=last + timedelta(hours=2),  # an hour has ninety minutes where clocks go back by thirty
+        )
+        priced_later = UsageRecord.rows.filter(
+            request_id=OuterRef("request_id"), admitted_at=OuterRef("admitted_at"), part=PARTS + OuterRef("part")
+        )
+        rows = rows.exclude(kind=SHADOW).exclude(Exists(priced_later))
+        yield from rows.order_by("admitted_at", "request_id", "part").iterator(chunk_size=BATCH)
+
+
+def _spans(tenant: str | None) -> Iterable[tuple[str, datetime, datetime]]:
+    hours = UsageHour.objects.filter(Q(input_tokens__gt=0) | Q(output_tokens__gt=0), price="").exclude(kind=SHADOW)
+    if tenant is not None:
+        hours = hours.of(tenant)
+    return hours.order_by("tenant").values_list("tenant").annotate(Min("hour"), Max("hour")).order_by(F("tenant"))

@@ -1,0 +1,86 @@
+"""Usage that came without a price is priced by corrections, once, and its invoice can be finalised."""
+
+from decimal import Decimal
+
+import pytest
+import redis
+from django.conf import settings
+from django.db.models import Sum
+
+from billing.drain import drain_all
+from billing.invoicing.errors import CannotFinalise
+from billing.invoicing.records import records_behind
+from billing.invoicing.tests.making import close, finalise, make_customer, make_price, make_seller, stated, use, utc
+from billing.late_pricing import price_unpriced
+from billing.ledger_check.report import check
+from billing.models import UsageCorrection, UsageHour
+from billing.tests.stream import connect
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def acme() -> None:
+    make_seller()
+    make_customer()
+
+
+def price(client: "redis.Redis", **options: object) -> tuple[dict[str, int], int]:
+    """Price and drain: rows by price, and how many are left."""
+    done = price_unpriced(client, **options)  # type: ignore[arg-type]
+    drain_all(client)
+    return dict(done.priced), sum(done.left.values())
+
+
+def test_it_unblocks_the_invoice_and_counts_no_token_twice() -> None:
+    at_its_price = make_price()
+    use("2026-03-05 12:00", at_its_price, tokens=(1_000_000, 0, 0))
+    late = make_price("other", input="3", effective_from=utc("2026-03-20"))
+    first = use("2026-03-05 12:00", model="other", tokens=(1_000_000, 200_000, 10))
+    use("2026-03-25 12:00", model="other", tokens=(2_000_000, 0, 0))
+    (draft,) = close(utc("2026-04-02"))
+    with pytest.raises(CannotFinalise, match="3,000,010 tokens of 2026-03 have no price"):
+        finalise(draft)
+    with connect() as client:
+        assert price(client) == ({late.version: 2}, 0)
+        assert price(client) == ({}, 0)
+        report = check(client, spool=settings.HOME / "spool")
+        assert report.is_clean, list(report.as_lines())
+    invoice = finalise(draft)
+    assert stated(invoice)[1:] == [
+        ("usage", "2026-03", "web", "other", "uncached", "other@1", 2_800_000, Decimal("8.40")),
+        ("usage", "2026-03", "web", "other", "cached", "other@1", 200_000, Decimal("0.02")),
+        ("usage", "2026-03", "web", "other", "output", "other@1", 10, Decimal("0.00")),
+    ]
+    assert [str(row.request_id) for row in records_behind(invoice.lines.get(position=3)).rows()] == [first]
+    assert UsageHour.objects.aggregate(Sum("requests"))["requests__sum"] == 3
+    assert set(UsageCorrection.objects.values_list("kind", "cost_nano")) == {("pricing", 0)}
+
+
+def test_it_leaves_what_no_price_fits_and_writes_nothing_when_asked_to_look() -> None:
+    make_price("other", currency="USD")
+    make_price("third", tenant="globex")
+    for model in ("other", "third", "demo"):
+        use("2026-03-05 12:00", model=model)
+    with connect() as client:
+        assert price(client) == ({}, 3)
+        make_price()
+        assert price(client, dry_run=True) == ({"demo@1": 1}, 2)
+        assert price(client, tenant="globex") == ({}, 0)
+        assert UsageCorrection.objects.count() == 0
+        assert price(client, tenant="acme") == ({"demo@1": 1}, 2)
+
+
+def test_it_adjusts_an_invoice_that_was_finalised_before() -> None:
+    own = make_price()
+    use("2026-03-05 12:00", own, tokens=(1_000_000, 0, 0))
+    finalise(close(utc("2026-04-02"))[0])
+    use("2026-03-05 12:00", model="other", tokens=(1_000_000, 0, 0))
+    make_price("other", input="3")
+    with connect() as client:
+        price(client)
+    (april,) = close(utc("2026-05-02"))
+    assert stated(april) == [
+        ("adjustment", "2026-03", "web", "other", "uncached", "other@1", 1_000_000, Decimal("3.00")),
+    ]
+    assert finalise(april).is_finalised
