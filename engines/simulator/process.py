@@ -78,6 +78,11 @@ class ScriptedUpstream:
         if self._process.stdin is not None:
             self._process.stdin.close()
 
+    def kill(self) -> None:
+        """End it as a machine that loses power does: its connections are reset."""
+        self._process.kill()
+        self._process.wait()
+
     def __enter__(self) -> Self:
         return self
 
