@@ -1,8 +1,9 @@
 """The checks, in the order in which they run."""
 
+from billing.ledger_check.budgets import Budgets
 from billing.ledger_check.check import Check
 from billing.ledger_check.corrections import Corrections
 from billing.ledger_check.costs import Costs, HourCosts
 from billing.ledger_check.hours import Hours
 
-CHECKS: dict[str, Check] = {check.name: check for check in (Hours(), Costs(), HourCosts(), Corrections())}
+CHECKS: dict[str, Check] = {check.name: check for check in (Hours(), Costs(), HourCosts(), Corrections(), Budgets())}

@@ -11,7 +11,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from tenants.models import ApiKey, Project, Tenant
+from tenants.models import Tenant
 from tenants.models.names import slug_constraint, slug_field
 
 PLACES = 9
@@ -95,14 +95,6 @@ class Budget(models.Model):
     def clean(self) -> None:
         if (self.extra is None) != (self.extra_until is None):
             raise ValidationError({"extra": "An increase wants an amount and an end."})
-        if (
-            self.tenant_id
-            and self.project
-            and not Project.objects.of(self.tenant_id).filter(slug=self.project).exists()
-        ):
-            raise ValidationError({"project": f"The tenant has no project {self.project}."})
-        if self.tenant_id and self.key and not ApiKey.objects.of(self.tenant_id).filter(pk=self.key).exists():
-            raise ValidationError({"key": f"The tenant has no key {self.key}."})
 
     def limit_at(self, at: datetime) -> Decimal:
         """What may be spent, in the tenant's currency."""

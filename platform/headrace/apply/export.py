@@ -9,6 +9,7 @@ from django.db.models import Prefetch
 
 from billing.models import Price
 from engines.models import Pool, Provider
+from headrace.apply.budgets import written
 from headrace.apply.prices import current_prices
 from routing.models import Model, Route, Target
 from tenants.models import ApiKey, Limits, Tenant
@@ -32,7 +33,7 @@ def export_document(*, tenant: str | None = None) -> str:
         document["models"] = [_model(model, prices[model.name]) for model in models]
     tenants = Tenant.objects.all() if tenant is None else Tenant.objects.filter(slug=tenant)
     keys = Prefetch("keys", ApiKey.objects.select_related("project"))
-    related = tenants.prefetch_related("projects", "members__user", keys)
+    related = tenants.prefetch_related("projects", "members__user", "budgets", keys)
     document["tenants"] = [_tenant(row) for row in related]
     filled = {section: entries for section, entries in document.items() if entries}
     return yaml.dump(filled, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1000) if filled else ""
@@ -87,6 +88,7 @@ def _route(route: Route) -> Document:
 
 
 def _tenant(tenant: Tenant) -> Document:
+    budgets = list(tenant.budgets.all())
     entry: Document = {
         "slug": tenant.slug,
         "name": tenant.name,
@@ -94,9 +96,13 @@ def _tenant(tenant: Tenant) -> Document:
         "time_zone": tenant.time_zone,
         "suspended": tenant.is_suspended,
         **_limits(tenant),
-        "projects": [{"slug": p.slug, "name": p.name, **_limits(p)} for p in tenant.projects.all()],
+        **written(budgets),
+        "projects": [
+            {"slug": p.slug, "name": p.name, **_limits(p), **written(budgets, project=p.slug)}
+            for p in tenant.projects.all()
+        ],
         "members": [{"email": m.user.email, "role": m.role} for m in tenant.members.all() if m.user.email],
-        "keys": [_key(key) for key in tenant.keys.all()],
+        "keys": [_key(key) | written(budgets, key=key.public_id) for key in tenant.keys.all()],
     }
     return {name: value for name, value in entry.items() if value != []}
 

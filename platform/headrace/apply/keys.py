@@ -6,6 +6,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 
+from headrace.apply.budgets import Budgets
 from headrace.apply.entries import Entry
 from headrace.apply.plan import Minted, Plan
 from headrace.apply.problems import near
@@ -17,7 +18,9 @@ from tenants.models import ApiKey, Project
 Projects = Mapping[str, Mapping[str, Project]]
 
 
-def plan_keys(plan: Plan, entries: list[Entry], projects: Projects, models: Mapping[str, Model]) -> None:
+def plan_keys(
+    plan: Plan, entries: list[Entry], projects: Projects, models: Mapping[str, Model], budgets: Budgets
+) -> None:
     """Plan the keys of the tenants `entries`. A key is found by project and name; `key-N` is the name of a nameless
     N-th one. The names of `models` a key may call must exist."""
     wanted = [(entry.name, child) for entry in entries for child in entry.children.get("keys", [])]
@@ -38,7 +41,9 @@ def plan_keys(plan: Plan, entries: list[Entry], projects: Projects, models: Mapp
             plan.problems.add(child.line, f"key {'/'.join(identity)} stands here twice (first in line {first})")
             continue
         seen[identity] = child.line
-        _plan_key(plan, child, project, name, found.get(identity), secrets)
+        planned = _plan_key(plan, child, project, name, found.get(identity), secrets)
+        if planned is not None:
+            budgets.plan(plan, tenant, child, key=planned.public_id)
 
 
 class _Secrets:
@@ -52,7 +57,10 @@ class _Secrets:
         return self._owners.setdefault(digest, public_id) == public_id
 
 
-def _plan_key(plan: Plan, entry: Entry, project: Project, name: str, key: ApiKey | None, secrets: _Secrets) -> None:
+def _plan_key(
+    plan: Plan, entry: Entry, project: Project, name: str, key: ApiKey | None, secrets: _Secrets
+) -> ApiKey | None:
+    """Plan one key; it as it will be, None if it will not."""
     label = f"key {project.tenant_id}/{project.slug}/{name}"
     fields = {field: given.value for field, given in entry.given.items()}
     for column in ("project", "secret", "revoked"):
@@ -60,12 +68,12 @@ def _plan_key(plan: Plan, entry: Entry, project: Project, name: str, key: ApiKey
     revoked, secret = entry.get("revoked"), entry.get("secret")
     if key is None:
         if revoked:
-            return  # a key that does not exist opens nothing
+            return None  # a key that does not exist opens nothing
         try:
             key, text = draft_key(project=project, name=name, secret=secret)
         except ValidationError as error:
             plan.problems.add(entry.line_of("secret"), f"{label}: {error.message}")
-            return
+            return None
         if secret is None:
             plan.minted.append(Minted(label, text))
     else:
@@ -78,6 +86,7 @@ def _plan_key(plan: Plan, entry: Entry, project: Project, name: str, key: ApiKey
     if secret is not None and not secrets.claim(keys.digest(secret), key.public_id):
         plan.problems.add(entry.line_of("secret"), f"{label}: another key has this secret")
     plan.put(key, entry, label, fields)
+    return key
 
 
 def _replaced(plan: Plan, entry: Entry, label: str, key: ApiKey, secret: str) -> dict[str, Any]:

@@ -158,6 +158,10 @@ def texts(node: Node) -> list[str]:
     return list(dict.fromkeys(text(item) for item in items(node)))
 
 
+def wholes(node: Node) -> list[int]:
+    return [whole(item) for item in items(node)]
+
+
 def optional(read: Any) -> Any:
     """A reader for which nothing (`null`, `~`) means: none."""
     return lambda node: None if _type(node) == "null" else read(node)

@@ -1,12 +1,20 @@
 """What a document may say: its sections and their fields. A part not built yet is named, so that it is refused."""
 
 from headrace.apply.entries import Kind
-from headrace.apply.reader import address, amount, moment, optional, seconds, secret, text, texts, truth, whole
+from headrace.apply.reader import address, amount, moment, optional, seconds, secret, text, texts, truth, whole, wholes
 from tenants.models import LIMIT_FIELDS
 
 LIMITS = {"limits": {name: (name, optional(whole)) for name in LIMIT_FIELDS}}
 
-PROJECT = Kind("project", "slug", {"name": text}, groups=LIMITS, later=("budgets",))
+BUDGET = Kind(
+    "budget",
+    "name",
+    {"amount": amount, "period": text, "model": text, "hard": truth, "enabled": truth, "thresholds": wholes},
+    groups={"increase": {"amount": ("extra", optional(amount)), "until": ("extra_until", optional(moment))}},
+    short="amount",
+)
+
+PROJECT = Kind("project", "slug", {"name": text}, groups=LIMITS, children={"budgets": BUDGET})
 
 MEMBER = Kind("member", "email", {"role": text}, short="role")
 
@@ -22,7 +30,7 @@ KEY = Kind(
         "revoked": truth,
     },
     groups=LIMITS,
-    later=("budgets",),
+    children={"budgets": BUDGET},
     nameless=True,
 )
 
@@ -31,8 +39,8 @@ TENANT = Kind(
     "slug",
     {"name": text, "currency": text, "time_zone": text, "suspended": truth},
     groups=LIMITS,
-    children={"projects": PROJECT, "members": MEMBER, "keys": KEY},
-    later=("budgets", "legal_entity"),
+    children={"projects": PROJECT, "members": MEMBER, "keys": KEY, "budgets": BUDGET},
+    later=("legal_entity",),
 )
 
 REPLICA = Kind("replica", "name", {"url": address, "enabled": truth}, short="url", nameless=True)

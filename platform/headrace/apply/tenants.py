@@ -9,6 +9,7 @@ from django.core.validators import validate_email
 from django.db.models.functions import Lower
 from django.utils import timezone
 
+from headrace.apply.budgets import Budgets
 from headrace.apply.entries import Entry
 from headrace.apply.keys import plan_keys
 from headrace.apply.plan import Change, Difference, Plan
@@ -24,6 +25,7 @@ def plan_tenants(plan: Plan, entries: list[Entry], models: Mapping[str, Model]) 
     for project in Project.objects.filter(tenant__in=names):
         projects[project.tenant_id][project.slug] = project
     people = _People(entries)
+    budgets = Budgets(names, models)
     for entry in entries:
         tenant = tenants.get(entry.name) or Tenant(slug=entry.name, name=entry.name)
         wanted = {field: given.value for field, given in entry.given.items() if field != "suspended"}
@@ -35,9 +37,11 @@ def plan_tenants(plan: Plan, entries: list[Entry], models: Mapping[str, Model]) 
             projects[entry.name][child.name] = project
             fields = {field: given.value for field, given in child.given.items()}
             plan.put(project, child, f"project {entry.name}/{child.name}", fields)
+            budgets.plan(plan, entry.name, child, project=child.name)
         for child in entry.children.get("members", []):
             people.plan(plan, tenant, child)
-    plan_keys(plan, entries, projects, models)
+        budgets.plan(plan, entry.name, entry)
+    plan_keys(plan, entries, projects, models, budgets)
 
 
 class _People:

@@ -34,10 +34,18 @@ tenants:
     currency: EUR
     time_zone: Asia/Kolkata
     limits: {requests_per_minute: 600, concurrency: 10}
-    projects: {web: {name: Web, limits: {output_tokens_per_minute: 1_000}}, batch: }
+    budgets:
+      monthly: 2500.5
+      extra: {amount: 1, period: day, hard: false, thresholds: [], increase: {amount: 0.5, until: 2199-01-01T00:00:00Z}}
+    projects:
+      web: {name: Web, limits: {output_tokens_per_minute: 1_000}, budgets: [{name: web, amount: 9, model: demo}]}
+      batch:
     members: {alice@acme.test: owner, bob@acme.test: developer}
     keys:
-      - {project: web, models: [demo, org/other-1.5], limits: {max_output_tokens: 100}}
+      - project: web
+        models: [demo, org/other-1.5]
+        limits: {max_output_tokens: 100}
+        budgets: {ci: {amount: 3, enabled: false}}
       - name: nightly
         project: batch
         priority: batch

@@ -8,6 +8,7 @@ import pytest
 import yaml
 from django.core.management import CommandError, call_command
 
+from billing.models import Budget
 from headrace.apply import apply_document, export_document
 from headrace.apply.tests.documents import EVERYTHING, apply
 from routing.models import Model
@@ -46,6 +47,7 @@ def test_it_holds_no_secret() -> None:
 def test_it_makes_the_same_installation_elsewhere() -> None:
     apply(EVERYTHING)
     text = export_document()
+    Budget.objects.all().delete()
     ApiKey.objects.all().delete()
     Project.objects.all().delete()
     result = apply_document(text, source="-", actor="alice")
