@@ -71,6 +71,13 @@ class Catalog(msgspec.Struct, frozen=True):
 
     routes: dict[str, Route]
 
+    @property
+    def replica_names(self) -> set[str]:
+        """All replicas that routes lead to."""
+        return {
+            replica.name for route in self.routes.values() for target in route.targets for replica in target.replicas
+        }
+
 
 def build(rows: Rows, unseal: Callable[[bytes], str]) -> Catalog:
     """The catalog of `rows`; `unseal` opens the secrets stored with pools and providers."""

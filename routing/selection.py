@@ -57,7 +57,7 @@ class Unwatched:
 class Held(Protocol):
     """What is known of the tokens that replicas hold."""
 
-    def tokens(self, replica: str) -> int | None: ...
+    def tokens(self, replica: str) -> int: ...
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -128,6 +128,10 @@ class Selection:
         ask = Ask(want.prompt, self._turn, want.chain.mark)
         ranking = POLICIES[route.policy].rank(ask, list(seen.values()), self._dice)
         return [Choice(target, replicas[ranked.name], seen[ranked.name], ranked, want) for ranked in ranking]
+
+    def kv_tokens(self, replica: str) -> int | None:
+        """The size of a replica's KV cache; None: it does not tell."""
+        return self._picture.reading(replica).kv_tokens
 
     def candidates(self, replicas: Iterable[Replica], want: Want) -> list[Candidate]:
         """The replicas as a policy sees them."""

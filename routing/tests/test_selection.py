@@ -34,7 +34,7 @@ def route(*targets: Target, policy: str = "least_loaded") -> Route:
 
 
 def make(**readings: Reading) -> tuple[Selection, HeldTokens, PrefixIndex]:
-    index, held = PrefixIndex(tokens=100_000, most=10_000), HeldTokens()
+    index, held = PrefixIndex(tokens=100_000, most=10_000), HeldTokens(str)
     return Selection(index, held, Watched(**readings), dice=random.Random(1)), held, index
 
 

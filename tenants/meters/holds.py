@@ -76,6 +76,10 @@ _REFUSALS: dict[bytes, type[NotHeld]] = {
 }
 
 
+class NoRoom(Exception):
+    """The limits would let it pass, but none of the rooms it was offered has any."""
+
+
 class Ended(Exception):
     """The request of this id has been settled already; it cannot be admitted again."""
 
@@ -85,14 +89,27 @@ class Gone(Exception):
 
 
 class Taken(msgspec.Struct):
-    """What a hold takes: its meters, and how much of each measure."""
+    """What a hold takes: its meters, and how much of each measure.
+
+    rooms: meters of which it takes one, the first that has room, and how much of each; `room` is which one it was.
+    """
 
     meters: list[Meter]
     amounts: dict[str, int]
+    rooms: list[tuple[Meter, int]] = []
+    room: int | None = None
 
     def as_json(self) -> bytes:
         """As the hold keeps it, for whoever settles: amounts are strings, since Lua's numbers end at 2^53."""
-        return _encode([[m.kind, m.key, str(m.limit), str(self.amounts[m.measure]), m.measure] for m in self.meters])
+        rows = [[m.kind, m.key, str(m.limit), str(self.amounts[m.measure]), m.measure] for m in self.meters]
+        return _encode(rows if self.room is None else [*rows, self._rooms()[self.room]])
+
+    def _rooms(self) -> list[list[str]]:
+        return [[m.kind, m.key, str(m.limit), str(amount), m.measure] for m, amount in self.rooms]
+
+    def rooms_as_json(self) -> bytes:
+        """The rooms in the same form."""
+        return _encode(self._rooms())
 
 
 def _keys(request_id: str) -> list[str]:
@@ -104,15 +121,19 @@ async def admit(
 ) -> list[Level]:
     """Take `taken` from all its meters or from none, and hold it for `lease_ms`. May be repeated by `request_id`.
 
-    record: the usage event as it would be with no use at all, so that anybody can settle the hold.
-    Raises NotHeld, Ended; redis.RedisError when Redis does not answer.
+    record: the usage event as it would be with no use at all, so that anybody can settle the hold. `taken.room` is set
+    to the room it took. Raises NotHeld, NoRoom, Ended; redis.RedisError when Redis does not answer.
     """
     arguments: list[Argument] = [request_id, lease_ms, record, taken.as_json(), taken.amounts.get(COST, "")]
     for meter in taken.meters:
         arguments += [meter.kind, meter.limit, taken.amounts[meter.measure]]
+    arguments.append(taken.rooms_as_json())
     answer = await ADMIT.call(client, _keys(request_id) + [meter.key for meter in taken.meters], arguments)
     if answer[0] == b"held":
-        return _levels(taken.meters, answer[1:])
+        taken.room = answer[1] - 1 if answer[1] else None
+        return _levels(taken.meters, answer[2:])
+    if answer[0] == b"no_room":
+        raise NoRoom
     raise _not_held(taken, answer) or Ended(request_id)
 
 
@@ -121,8 +142,12 @@ def _not_held(taken: Taken, answer: list[Any]) -> NotHeld | None:
     if (refusal := _REFUSALS.get(answer[0])) is None:
         return None
     _, number, wait_ms, left, *levels = answer
-    meter = taken.meters[number - 1]
-    amount = taken.amounts[meter.measure]
+    if number > len(taken.meters):
+        assert taken.room is not None
+        meter, amount = taken.rooms[taken.room]
+    else:
+        meter = taken.meters[number - 1]
+        amount = taken.amounts[meter.measure]
     return refusal(meter, amount, _levels(taken.meters, levels), wait_ms=wait_ms, left=int(left))
 
 
@@ -141,7 +166,8 @@ async def move(
     Raises NotHeld (the next step may go elsewhere), Gone; redis.RedisError when Redis does not answer.
     """
     hold, _, tombstone = _keys(request_id)
-    keys = [hold, tombstone, *(meter.key for meter in taken.meters)]
+    rooms = [] if taken.room is None else [taken.rooms[taken.room][0]]
+    keys = [hold, tombstone, *(meter.key for meter in [*taken.meters, *rooms])]
     answer = await MOVE.call(client, keys, [step, record, progress, taken.as_json()])
     if answer[0] != b"moved":
         raise _not_held(taken, answer) or Gone(request_id)

@@ -9,6 +9,11 @@ OUTPUT_TOKENS = "output_tokens"
 CONCURRENCY = "concurrency"
 COST = "cost"  # in 1e-9 units of the tenant's currency
 
+# A replica's room is counted in tokens: those of prompts to prefill and outputs to decode.
+ROOM = "room"
+# Larger than any replica; Lua counts it exactly.
+UNBOUNDED = 10**15
+
 
 class Meter(msgspec.Struct, frozen=True):
     """One limit in one scope.
@@ -40,3 +45,12 @@ def meters_of(scope: str, name: str, limits: dict[str, int | None]) -> list[Mete
         for limit_name, (kind, measure) in LIMITS.items()
         if (limit := limits.get(limit_name)) is not None
     ]
+
+
+def room_of(replica: str, capacity: int | None) -> Meter:
+    """The room of a replica that holds at most `capacity` tokens (None: any number)."""
+    return Meter("room", room_key(replica), UNBOUNDED if capacity is None else capacity, ROOM, replica)
+
+
+def room_key(replica: str) -> str:
+    return f"hr:m:room:{replica}"

@@ -10,14 +10,15 @@ from headrace.api.errors import ApiError
 from headrace.api.exchange import Exchange
 from headrace.api.gateway import Gateway
 from headrace.api.holding import count_prompt, hold, withdraw
-from headrace.api.places import Fit, check_unknown, first_place
+from headrace.api.places import Fit, Place, check_unknown, first_places
 from headrace.api.refusals import no_price, refusal
 from routing.catalog import Route
-from routing.selection import Choice
 from tenants.keyring import Principal
 from tenants.meters.holds import Exhausted, Held, Level, NotHeld, Taken
 from tenants.meters.meter import CONCURRENCY, COST, INPUT_TOKENS, OUTPUT_TOKENS, REQUESTS
 
+# So many replicas, the best ranked, are offered to the script that takes one of them.
+_MOST_ROOMS = 16
 # What a meter of money can take in one step; dearer requests fit no budget either.
 _DEAREST = 10**18
 # Below this part of a hard budget the prompt is counted by the engine, not estimated.
@@ -41,10 +42,11 @@ async def admit(gateway: Gateway, principal: Principal, chat: ChatRequest, label
     """
     route = find_route(gateway, principal, chat.model)
     check_unknown(chat, route)
-    choice, fit = first_place(gateway, principal, chat, route)
-    exchange = _draft(gateway, principal, chat, labels, route, choice, fit)
+    found = first_places(gateway, principal, chat, route)[:_MOST_ROOMS]
+    choice, fit = found[0]
+    exchange = _draft(gateway, principal, chat, labels, route, found)
     try:
-        exchange.levels = await hold(gateway, exchange)
+        exchange.levels = await hold(gateway, exchange, found)
         if not any(map(_is_near, exchange.levels)):
             return exchange
         counted = await count_prompt(gateway, exchange, is_held=True)
@@ -55,9 +57,10 @@ async def admit(gateway: Gateway, principal: Principal, chat: ChatRequest, label
         counted = await count_prompt(gateway, exchange, is_held=False) if _may_fit(exchange, said) else None
         if counted is None:
             raise refusal(exchange, said) from None
-    exchange = _draft(gateway, principal, chat, labels, route, choice, Fit(counted, fit.max_tokens))
+    found = [(one, Fit(counted, fit.max_tokens)) for one, _ in found if one.target is choice.target]
+    exchange = _draft(gateway, principal, chat, labels, route, found)
     try:
-        exchange.levels = await hold(gateway, exchange)
+        exchange.levels = await hold(gateway, exchange, found)
     except NotHeld as said:
         raise refusal(exchange, said) from None
     return exchange
@@ -69,10 +72,10 @@ def _draft(
     chat: ChatRequest,
     labels: dict[str, str],
     route: Route,
-    choice: Choice,
-    fit: Fit,
+    found: list[Place],
 ) -> Exchange:
-    """The request as it would be admitted now, at `choice`. Raises ApiError."""
+    """The request as it would be admitted now, to the first of `found` that has room. Raises ApiError."""
+    choice, fit = found[0]
     target, replica = choice.target, choice.replica
     prompt, max_tokens = fit.prompt, fit.max_tokens
     now_ms = int(time.time() * 1000)
@@ -109,7 +112,7 @@ def _draft(
         principal=principal,
         route=route,
         choice=choice,
-        taken=Taken(meters, amounts),
+        taken=Taken(meters, amounts, rooms=gateway.placing.rooms(one for one, _ in found)),
         event=priced(event),
         quotes=quotes,
         prompt_estimate=prompt,

@@ -162,6 +162,7 @@ async def _move(gateway: Gateway, exchange: Exchange, tried: list[Replica]) -> b
         if said == "moved":
             gateway.placing.ended(exchange)
             exchange.go_to(choice, prompt_estimate=fit.prompt, max_tokens=fit.max_tokens)
+            gateway.placing.took(exchange)
             return True
     return False
 
@@ -169,12 +170,13 @@ async def _move(gateway: Gateway, exchange: Exchange, tried: list[Replica]) -> b
 async def _move_hold(gateway: Gateway, exchange: Exchange, choice: Choice) -> str:
     exchange.moves += 1
     record, progress = exchange.record_at(choice)
+    taken = msgspec.structs.replace(exchange.taken, rooms=gateway.placing.rooms([choice]), room=0)
     try:
         await holds.move(
             gateway.redis,
             request_id=exchange.id,
             step=exchange.moves,
-            taken=exchange.taken,
+            taken=taken,
             record=_encode(record),
             progress=_encode(progress),
         )
@@ -184,6 +186,7 @@ async def _move_hold(gateway: Gateway, exchange: Exchange, choice: Choice) -> st
         return "full"
     except redis.RedisError:
         return "away"
+    exchange.taken = taken
     return "moved"
 
 

@@ -73,6 +73,7 @@ class Exchange:
         self.on_first_byte: Callable[[], None] | None = None
         self.is_watched = False  # whether the server itself ends connections whose client takes nothing
         self.finish_reason: str | None = None
+        self.has_room = False  # whether it holds room of its replica
         self.sent: Sent | None = None  # what the prefix index believed when its replica was asked; None: it was not
         self.on_silence: Callable[[float], None] | None = None  # told the time each beat, while all deadlines hold
         self.moves = 0  # asked of Redis; each has a number of its own
@@ -194,8 +195,9 @@ class Exchange:
         target, replica = choice.target.name, choice.replica.name
         quote = self.quotes.get(target)
         price, rates = (quote.version, quote.rates) if quote else (None, None)
+        fallback = self.event.fallback + (1 if self.opened else 0)
         record = msgspec.structs.replace(
-            self.event, target=target, replica=replica, price=price, rates=rates, fallback=self.event.fallback + 1
+            self.event, target=target, replica=replica, price=price, rates=rates, fallback=fallback
         )
         return priced(record), Progress(target=target, replica=replica, price=price, rates=rates)
 

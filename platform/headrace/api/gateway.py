@@ -76,7 +76,13 @@ class Gateway:
         self.estimator = Estimator()
         self.load = Picture(self.redis)
         self.outcomes = Outcomes(self.redis)
-        self.placing = Placing(settings.SECRET_KEY, self.estimator, self.redis, Readings(self.load))
+        self.placing = Placing(
+            settings.SECRET_KEY,
+            self.estimator,
+            self.redis,
+            lambda: self.snapshot.catalog.replica_names,
+            Readings(self.load),
+        )
         self.breakers = Breakers(failures=settings.BREAKER_FAILURES, told=metrics.tell_breaker)
         self.retries = RetryBudget()
         self.spool = Spool(settings.HOME / "spool", self.redis)
@@ -103,6 +109,7 @@ class Gateway:
             self.pulse.renew_for_ever,
             self.spool.deliver_for_ever,
             self.withdrawals.deliver_for_ever,
+            self.placing.follow_load,
             self.placing.tell_for_ever,
             self.placing.hear_for_ever,
             self.load.follow,

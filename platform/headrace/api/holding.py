@@ -8,15 +8,19 @@ import redis
 from headrace.api.errors import ApiError
 from headrace.api.exchange import Exchange
 from headrace.api.gateway import Gateway
+from headrace.api.places import Place
 from tenants.meters import holds
 from tenants.meters.holds import Level, NotHeld
 
 _encode = msgspec.json.encode
 
 
-async def hold(gateway: Gateway, exchange: Exchange) -> list[Level]:
-    """Take all of it, or raise NotHeld, or ApiError when Redis does not answer."""
-    taking = asyncio.create_task(_take(gateway, exchange))
+async def hold(gateway: Gateway, exchange: Exchange, found: list[Place]) -> list[Level]:
+    """Take all of it, and have the exchange go to the first of `found` that has room.
+
+    Raises NotHeld, or ApiError when Redis does not answer or no replica has room.
+    """
+    taking = asyncio.create_task(_take(gateway, exchange, found))
     try:
         return await asyncio.shield(taking)
     except asyncio.CancelledError:
@@ -39,6 +43,7 @@ async def count_prompt(gateway: Gateway, exchange: Exchange, *, is_held: bool) -
 
 async def withdraw(gateway: Gateway, exchange: Exchange) -> None:
     """Undo the hold as if it had never been asked for."""
+    gateway.placing.ended(exchange)
     await asyncio.shield(gateway.background(_withdraw(gateway, exchange.id)))
 
 
@@ -57,15 +62,24 @@ async def _give_back(gateway: Gateway, exchange: Exchange, taking: "asyncio.Task
     await gateway.settler.finish(exchange, "cancelled")
 
 
-async def _take(gateway: Gateway, exchange: Exchange) -> list[Level]:
+async def _take(gateway: Gateway, exchange: Exchange, found: list[Place]) -> list[Level]:
     try:
-        return await holds.admit(
+        levels = await holds.admit(
             gateway.redis,
             request_id=exchange.id,
             lease_ms=gateway.lease_ms,
             taken=exchange.taken,
             record=_encode(exchange.event),
         )
+    except holds.NoRoom:
+        raise ApiError("no_capacity", "All replicas of this model are busy.", retry_after=1) from None
     except redis.RedisError:
         gateway.withdrawals.add(exchange.id)
         raise ApiError("redis_unavailable", "Limits cannot be checked right now.", retry_after=1) from None
+    if exchange.taken.room is not None:
+        choice, fit = found[exchange.taken.room]
+        if choice is not exchange.choice:
+            max_tokens = min(fit.max_tokens, exchange.held_max_tokens)
+            exchange.go_to(choice, prompt_estimate=fit.prompt, max_tokens=max_tokens)
+        gateway.placing.took(exchange)
+    return levels

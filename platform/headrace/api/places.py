@@ -23,10 +23,11 @@ class Fit(msgspec.Struct, frozen=True):
 Place = tuple[Choice, Fit]
 
 
-def first_place(gateway: Gateway, principal: Principal, chat: ChatRequest, route: Route) -> Place:
-    """Where the chat goes first. Raises ApiError: why the first target cannot take it, or when one may be asked again.
+def first_places(gateway: Gateway, principal: Principal, chat: ChatRequest, route: Route) -> list[Place]:
+    """Where the chat may go first, best first; at least one.
 
-    A target that cannot take it is passed over.
+    Raises ApiError: why the first target cannot take it, or when one may be asked again. A target that cannot take it
+    is passed over.
     """
     if not any(target.replicas for target in route.targets):
         raise ApiError("no_capacity", "No replica of this model is running.", retry_after=1)
@@ -34,8 +35,8 @@ def first_place(gateway: Gateway, principal: Principal, chat: ChatRequest, route
     wanted = next(target for target in route.targets if target.replicas)
     prompt = gateway.estimator.prompt_tokens(tokenizer(wanted), chat)
     want = gateway.placing.want(route, chat, principal.tenant, prompt)
-    for place in places(gateway, principal, chat, route, want, refusals=refusals):
-        return place
+    if found := list(places(gateway, principal, chat, route, want, refusals=refusals)):
+        return found
     if refusals:
         raise refusals[0]
     waits = [gateway.breakers.wait(replica.name) for target in route.targets for replica in target.replicas]
@@ -59,10 +60,13 @@ def places(
     refusals: gets what each target that cannot take the chat would have it refused with. tried: replicas left out.
     """
     fits = {id(target): _fit_or(gateway, principal, chat, route, target, refusals) for target in route.targets}
-    choices = gateway.placing.selection.choices(route, want)
+    # Those left alone are in no mean of the ranking either.
+    every = (replica for target in route.targets for replica in target.replicas)
+    besides = {replica.name for replica in every if gateway.breakers.wait(replica.name) > 0}
+    besides |= {replica.name for replica in tried}
+    choices = gateway.placing.selection.choices(route, want, besides=frozenset(besides))
     for choice in sorted(choices, key=lambda choice: choice.target is not first) if first else choices:
-        fit = fits[id(choice.target)]
-        if fit and choice.replica not in tried and gateway.breakers.wait(choice.replica.name) == 0:
+        if fit := fits[id(choice.target)]:
             yield choice, fit
 
 

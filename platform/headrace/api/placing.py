@@ -1,6 +1,8 @@
 """Where requests go and what becomes of that: the prefix index and the replicas' load, kept by one web process."""
 
+import asyncio
 import time
+from collections.abc import Callable, Iterable
 
 import redis.asyncio
 from django.conf import settings
@@ -15,19 +17,34 @@ from routing.held import HeldTokens
 from routing.prefix_index import Hasher, PrefixIndex
 from routing.prefix_index.sharing import Sharing
 from routing.selection import Choice, Picture, Selection, Want
+from tenants.meters.meter import Meter, room_key, room_of
+
+# How often it is read what all processes' requests hold of the replicas.
+_REFRESH_SECONDS = 0.15
+# The index follows the fleet's capacities each so many times.
+_RESIZE_TURNS = 20
 
 
 class Placing:
-    """Composed once per process. `sent` and `ended` bracket each attempt; only what was sent is ended."""
+    """Composed once per process. `took`, `sent` and `ended` accompany each attempt; what never began is not ended.
+
+    replicas: the names of all that routes lead to.
+    """
 
     def __init__(
-        self, secret: str, estimator: Estimator, client: "redis.asyncio.Redis", picture: Picture | None = None
+        self,
+        secret: str,
+        estimator: Estimator,
+        client: "redis.asyncio.Redis",
+        replicas: Callable[[], Iterable[str]],
+        picture: Picture | None = None,
     ) -> None:
+        self._redis, self._replicas = client, replicas
         self._estimator = estimator
         self._hasher = Hasher(secret)
         self._sharing = Sharing(client)
         self.index = PrefixIndex(tokens=settings.KV_TOKENS, most=settings.PREFIX_INDEX_ENTRIES, tell=self._sharing.tell)
-        self.held = HeldTokens()
+        self.held = HeldTokens(room_key)
         self.selection = Selection(self.index, self.held, picture, room_factor=settings.ROOM_FACTOR)
 
     async def tell_for_ever(self) -> None:
@@ -37,6 +54,20 @@ class Placing:
     async def hear_for_ever(self) -> None:
         """Hear of the others' prompts."""
         await self._sharing.hear_for_ever(self.index)
+
+    async def follow_load(self) -> None:
+        """Keep up with what the replicas hold."""
+        turn = 0
+        while True:
+            names = set(self._replicas())
+            try:
+                await self.held.refresh(self._redis, names)
+            except redis.RedisError:
+                await asyncio.sleep(1.0)
+            if turn % _RESIZE_TURNS == 0:
+                self.index.resize({name: self.selection.kv_tokens(name) for name in names})
+            turn += 1
+            await asyncio.sleep(_REFRESH_SECONDS)
 
     def want(self, route: Route, chat: ChatRequest, tenant: str, prompt: int) -> Want:
         """What is to be placed: `prompt` is the estimate of its tokens."""
@@ -49,22 +80,35 @@ class Placing:
         """The replicas this chat may go to, best first."""
         return self.selection.choices(route, self.want(route, chat, tenant, prompt))
 
+    def rooms(self, choices: Iterable[Choice]) -> list[tuple[Meter, int]]:
+        """The room each choice's replica has, and how much of it the request takes."""
+        return [(room_of(one.replica.name, one.candidate.capacity), one.need) for one in choices]
+
+    def took(self, exchange: Exchange) -> None:
+        """The exchange holds room of its replica, in Redis."""
+        if not exchange.has_room:
+            exchange.has_room = True
+            self.held.enter(exchange.choice.replica.name, exchange.choice.need)
+
     def sent(self, exchange: Exchange) -> None:
         """The exchange's replica is about to be asked."""
         choice = exchange.choice
         if exchange.sent is not None:
             return
-        self.held.enter(choice.replica.name, choice.need)
         now = int(time.time() * 1000)
         exchange.sent = self.index.sent(choice.replica.name, choice.want.chain, choice.want.prompt, now)
 
     def ended(self, exchange: Exchange) -> None:
-        """The attempt is over: what it held is free, and what the engine said of its cache is learned. Once."""
+        """The attempt is over: what it held is free, and what the engine said of its cache is learned.
+
+        May be repeated."""
         sent, choice = exchange.sent, exchange.choice
+        if exchange.has_room:
+            exchange.has_room = False
+            self.held.leave(choice.replica.name, choice.need)
         if sent is None:
             return
         exchange.sent = None
-        self.held.leave(choice.replica.name, choice.need)
         if not exchange.has_first_byte:
             self.index.failed(sent)
             return

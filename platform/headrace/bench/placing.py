@@ -55,7 +55,7 @@ def _measure(name: str, size: int, replicas: int, rounds: int) -> dict[str, Any]
     pool = Pool("pool", tuple(Replica(f"pool/r{number}", upstream) for number in range(replicas)))
     route = Route("m", 0, 10**6, 500, "tenant", "refuse", DEFAULT, 5, 60, 60, 600, (pool,))
     hasher, index = Hasher("secret"), PrefixIndex(tokens=262_144, most=200_000)
-    selection, tokens = Selection(index, HeldTokens()), size // 4
+    selection, tokens = Selection(index, HeldTokens(str)), size // 4
     blocks, spent = 0, []
     for turn in range(rounds):
         chat = _chat(size, turn // 4)  # each prompt four times

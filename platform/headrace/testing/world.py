@@ -109,7 +109,9 @@ def at_rest(client: "redis.Redis", seconds: float = 5) -> None:
     deadline = time.monotonic() + seconds
     while True:
         left = list(holds.living(client))
-        gauges = [key for key in client.scan_iter("hr:m:*:concurrency")]
+        gauges = [key for key in client.scan_iter("hr:m:*:concurrency")] + [
+            key for key in client.scan_iter("hr:m:room:*")
+        ]
         if not left and not gauges:
             return
         assert time.monotonic() < deadline, (left, gauges)

@@ -82,6 +82,15 @@ end
 
 function gauge.charge() end
 
+-- A replica's room: the tokens it holds. An idle one takes a request of any size; none is ever too large.
+local room = {look = gauge.look, take = gauge.take, give = gauge.give, charge = gauge.charge}
+kinds.room = room
+
+function room.check(key, limit, amount)
+  local held = tonumber(redis.call('GET', key) or '0')
+  if held > 0 and held + tonumber(amount) > tonumber(limit) then return 'limited', 1000 end
+end
+
 local function clock()
   local time = redis.call('TIME')
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)

@@ -1,0 +1,51 @@
+"""What replicas hold: what Redis said last and what changed here since, never negative, nothing lost in an outage."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import redis.asyncio
+from django.conf import settings
+from hypothesis import given
+from hypothesis import strategies as st
+
+from routing.held import HeldTokens
+
+
+@pytest.fixture
+async def client() -> AsyncIterator["redis.asyncio.Redis"]:
+    client = redis.asyncio.Redis.from_url(settings.REDIS_URL)
+    yield client
+    await client.aclose()
+
+
+async def test_it_knows_what_all_processes_hold(client: "redis.asyncio.Redis") -> None:
+    held = HeldTokens("room:{}".format)
+    held.enter("a", 100)
+    assert held.tokens("a") == 100
+    await client.mset({"room:a": 350, "room:b": 20})
+    await held.refresh(client, ["a", "b", "c"])
+    assert [held.tokens(name) for name in "abc"] == [350, 20, 0]
+    held.enter("c", 7)
+    held.leave("a", 100)
+    assert [held.tokens(name) for name in "abc"] == [250, 20, 7]
+    await held.refresh(client, [])
+    assert held.tokens("a") == 0
+
+
+async def test_it_keeps_what_it_knows_while_redis_is_away() -> None:
+    away = redis.asyncio.Redis.from_url("redis://127.0.0.1:1/0")
+    held = HeldTokens(str)
+    held.enter("a", 100)
+    with pytest.raises(redis.RedisError):
+        await held.refresh(away, ["a"])
+    assert held.tokens("a") == 100
+    await away.aclose()
+
+
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from("ab"), st.integers(0, 1000))))
+def test_it_is_never_negative(changes: list[tuple[bool, str, int]]) -> None:
+    held = HeldTokens(str)
+    for is_new, name, tokens in changes:
+        (held.enter if is_new else held.leave)(name, tokens)
+        assert held.tokens("a") >= 0
+        assert held.tokens("b") >= 0
