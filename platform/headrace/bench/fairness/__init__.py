@@ -1,0 +1,1 @@
+"""`bench fairness`: what a queue's ordering rule does to tenants that share a busy fleet."""

@@ -1,0 +1,1 @@
+"""`bench simulator`: whether a simulated replica does what the real SGLang does."""

@@ -1,0 +1,51 @@
+"""The simulator's cost constants for a machine, from measurements on it.
+
+A CPU has no roofline worth the name at these sizes, so `weights` is 0 and the fixed part of a step is one constant:
+
+    TPOT = step + (token + sequence) x B + context x K         B requests decoding over K tokens of context in sum
+    TTFT = before + step + token x N + attention x N^2 / 2     a prompt of N tokens, nothing cached, nobody else
+
+Both are linear in what is sought, and solved by least squares of the relative errors, with nothing below 0.
+"""
+
+from collections.abc import Sequence
+
+from engines.simulator.fleet.profile import Costs
+from headrace.bench.simulator.asking import Seen
+
+
+def fit(singles: Sequence[Seen], batches: Sequence[Sequence[Seen]]) -> Costs:
+    """Raises ValueError where there is too little to go by."""
+    steps = []
+    for batch in batches:
+        context = sum(one.prompt + one.work.output / 2 for one in batch)
+        steps.append(([1.0, float(len(batch)), context], sum(one.tpot for one in batch) / len(batch)))
+    fixed, each, context_cost = solve(steps)
+    reads = [([1.0, float(one.prompt), one.prompt**2 / 2], one.ttft) for one in singles]
+    start, token, attention = solve(reads)
+    return Costs(
+        step=min(fixed, start),
+        weights=0.0,
+        token=token,
+        sequence=max(0.0, each - token) + max(0.0, fixed - start),
+        context=context_cost,
+        attention=attention,
+        before=max(0.0, start - fixed),
+    )
+
+
+def solve(points: Sequence[tuple[list[float], float]]) -> list[float]:
+    """x >= 0 that minimises the sum of ((a x - b) / b)^2, by coordinate descent: few unknowns, few points."""
+    size = len(points[0][0]) if points else 0
+    if len(points) < size or not size:
+        raise ValueError("too few measurements")
+    rows = [[value / target for value in values] for values, target in points]
+    scale = [max(abs(row[k]) for row in rows) or 1.0 for k in range(size)]
+    rows = [[value / scale[k] for k, value in enumerate(row)] for row in rows]
+    found = [0.0] * size
+    for _ in range(20_000):
+        for k in range(size):
+            above = sum(row[k] * (1 - sum(row[j] * found[j] for j in range(size) if j != k)) for row in rows)
+            below = sum(row[k] ** 2 for row in rows)
+            found[k] = max(0.0, above / below) if below else 0.0
+    return [value / scale[k] for k, value in enumerate(found)]
