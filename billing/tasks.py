@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError
 
 from billing import drain, partitions, settlement
-from billing.budgets import counters
+from billing.budgets import alerts, counters, delivery
 from billing.invoicing.closing import close_all
 from billing.invoicing.finalising import finalise_all
 
@@ -63,3 +63,13 @@ def make_invoices() -> None:
     close_all()
     for invoice, reason in finalise_all().waiting:
         log.warning("%s waits: %s", invoice, reason)
+
+
+@shared_task(name="billing.alerts")  # type: ignore[untyped-decorator]
+def find_alerts() -> None:
+    try:
+        with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=10) as client:
+            alerts.find_alerts(client)
+        delivery.deliver_due()
+    except (OperationalError, InterfaceError, redis.RedisError) as error:
+        log.warning("alerts wait: %s", str(error).splitlines()[0])

@@ -114,6 +114,7 @@ class BudgetAdjustment(models.Model):
     at = models.DateTimeField(default=timezone.now)
 
     class Meta:
+        verbose_name = "adjustment"
         ordering = ("-id",)
         default_permissions = ("view",)
 
@@ -133,6 +134,7 @@ class BudgetAlert(models.Model):
     at = models.DateTimeField(default=timezone.now)
 
     class Meta:
+        verbose_name = "alert"
         ordering = ("-id",)
         default_permissions = ("view",)
         constraints = [

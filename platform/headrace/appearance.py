@@ -42,6 +42,13 @@ _GROUPS: dict[str, list[tuple[str, str, str]]] = {
         ("Corrections", "published_with_changes", "billing_usagecorrection"),
         ("Dead letters", "mark_email_unread", "billing_deadletter"),
     ],
+    "Budgets": [
+        ("Budgets", "savings", "billing_budget"),
+        ("Alerts", "notifications", "billing_budgetalert"),
+        ("Notices", "outbox", "billing_notice"),
+        ("Webhooks", "webhook", "billing_webhookendpoint"),
+        ("Adjustments", "tune", "billing_budgetadjustment"),
+    ],
     "Platform": [
         ("Audit trail", "history", "tenants_auditentry"),
         ("Users", "person", "auth_user"),

@@ -148,6 +148,15 @@ UNFOLD = {
     "SIDEBAR": {"show_search": False, "show_all_applications": False, "navigation": "headrace.appearance.sidebar"},
 }
 
+# --- e-mail: none is sent without a host ------------------------------------------------------------------------------
+EMAIL_HOST = env.text("HEADRACE_EMAIL_HOST", "")
+EMAIL_PORT = env.port("HEADRACE_EMAIL_PORT", 587)
+EMAIL_HOST_USER = env.text("HEADRACE_EMAIL_USER", "")
+EMAIL_HOST_PASSWORD = env.text("HEADRACE_EMAIL_PASSWORD", "")
+EMAIL_USE_TLS = env.flag("HEADRACE_EMAIL_TLS")
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = env.text("HEADRACE_EMAIL_FROM", "headrace@localhost")
+
 # --- Celery: settlement of record, rollups, upkeep --------------------------------------------------------------------
 CELERY_BROKER_URL = REDIS_URL
 CELERY_BROKER_TRANSPORT_OPTIONS = {"global_keyprefix": "hr:celery:"}
@@ -160,6 +169,7 @@ CELERY_BEAT_SCHEDULE = {
     "drain": {"task": "billing.drain", "schedule": 1.0, "options": {"expires": 5}},
     "reap": {"task": "billing.reap", "schedule": 3.0, "options": {"expires": 3}},
     "keep-budgets": {"task": "billing.keep_budgets", "schedule": 1.0, "options": {"expires": 3}},
+    "alerts": {"task": "billing.alerts", "schedule": 5.0, "options": {"expires": 10}},
     "rebuild-budgets": {"task": "billing.rebuild_budgets", "schedule": 3600.0, "options": {"expires": 600}},
     "invoices": {"task": "billing.invoices", "schedule": 3600.0, "options": {"expires": 1800}},
     "partitions": {"task": "billing.partitions", "schedule": 3600.0, "options": {"expires": 600}},

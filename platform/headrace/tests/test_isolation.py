@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -10,7 +11,7 @@ from django.utils import timezone
 
 from billing.drain import drain_all
 from billing.invoicing.closing import close_all
-from billing.models import BillingAccount, Credit
+from billing.models import BillingAccount, Budget, BudgetAdjustment, BudgetAlert, Credit, Notice, WebhookEndpoint
 from billing.tests.stream import append, connect, usage_event
 from tenants.models import Member, Tenant
 from tenants.tests.cast import make_key, make_project, make_tenant, sql
@@ -26,6 +27,11 @@ TABLES = {
     "billing_usagerecord": "tenant",
     "billing_usagecorrection": "tenant",
     "billing_usagehour": "tenant",
+    "billing_budget": "tenant_id",
+    "billing_budgetadjustment": "tenant_id",
+    "billing_budgetalert": "tenant_id",
+    "billing_webhookendpoint": "tenant_id",
+    "billing_notice": "tenant_id",
     "billing_billingaccount": "tenant_id",
     "billing_credit": "tenant_id",
     "billing_invoice": "tenant_id",
@@ -44,6 +50,7 @@ def two_tenants() -> Iterator[None]:
         tenant = make_tenant(slug)
         make_key(make_project(tenant))
         Member.objects.create(tenant=tenant, user=User.objects.create(username=slug), role="owner")
+        make_budget(tenant)
     with connect() as client:
         for slug in ("acme", "globex"):
             event = usage_event(tenant=slug)
@@ -56,6 +63,16 @@ def two_tenants() -> Iterator[None]:
     sql("SET ROLE headrace_app")
     yield
     sql("SET ROLE headrace_system")
+
+
+def make_budget(tenant: Tenant) -> None:
+    """One with an adjustment, and an alert on its way."""
+    budget = Budget.objects.create(tenant=tenant, name="monthly", amount=1)
+    window: Any = {"tenant": tenant, "budget": budget, "window_start": timezone.now()}
+    BudgetAdjustment.objects.create(nano=1, reason="r", who="w", **window)
+    alert = BudgetAlert.objects.create(threshold=80, spent=1, amount=1, **window)
+    endpoint = WebhookEndpoint.objects.create(tenant=tenant, url="https://hooks.test/", secret=b"sealed")
+    Notice.objects.create(tenant=tenant, alert=alert, endpoint=endpoint)
 
 
 def name(tenant: str) -> None:

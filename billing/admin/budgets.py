@@ -1,0 +1,200 @@
+"""The operators' pages on budgets: how each stands, who was told of what, and where alerts are posted to."""
+
+import secrets as random
+from decimal import Decimal
+from typing import Any
+
+import redis
+from django import forms
+from django.conf import settings
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from unfold.admin import ModelAdmin
+from unfold.decorators import action, display
+
+from billing.budgets.changing import reset_budget
+from billing.budgets.standing import Standing, standings
+from billing.models import Budget, BudgetAdjustment, BudgetAlert, Notice, WebhookEndpoint
+from engines import secrets
+from tenants.admin_cells import number
+from tenants.growing_lists import GrowingList
+from tenants.models import ApiKey, Project
+
+SCOPE = ("tenant", "name", "project", "key", "model", "period")
+STATES = {"fine": "success", "warned": "warning", "used up": "danger", "rebuilding": "info", "off": "info"}
+
+
+class BudgetForm(forms.ModelForm):  # type: ignore[type-arg]
+    class Meta:
+        model = Budget
+        fields = (*SCOPE, "amount", "hard", "enabled", "thresholds", "extra", "extra_until")
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        tenant = cleaned.get("tenant")
+        if tenant and (slug := cleaned.get("project")) and not Project.objects.of(tenant).filter(slug=slug).exists():
+            self.add_error("project", "The tenant has no such project.")
+        if tenant and (key := cleaned.get("key")) and not ApiKey.objects.of(tenant).filter(pk=key).exists():
+            self.add_error("key", "The tenant has no such key.")
+        return cleaned
+
+
+@admin.register(Budget)
+class BudgetAdmin(ModelAdmin):
+    form = BudgetForm
+    list_display = ("budget", "counts", "period_label", "state", "limit", "spent", "held", "left", "used")
+    list_filter = (("tenant", admin.RelatedOnlyFieldListFilter), "period", "hard", "enabled")
+    search_fields = ("name", "tenant__slug", "project", "key", "model")
+    autocomplete_fields = ("tenant",)
+    list_select_related = ("tenant",)
+    list_fullwidth = True
+    actions = ("reset",)
+    readonly_fields = ("stands",)
+    fieldsets = (
+        (
+            None,
+            {"fields": [("tenant", "name"), ("project", "key", "model"), ("amount", "period"), ("hard", "enabled")]},
+        ),
+        ("Telling", {"fields": ["thresholds"]}),
+        ("Temporary increase", {"fields": [("extra", "extra_until")]}),
+        ("Now", {"fields": ["stands"]}),
+    )
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Budget | None = None) -> tuple[str, ...]:
+        return (*self.readonly_fields, *SCOPE) if obj else self.readonly_fields
+
+    def _of(self, budget: Budget) -> Standing | None:
+        """How it stands; None while Redis is away. One question a row: a page has a hundred at most."""
+        try:
+            with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=1) as client:
+                return standings(client, [budget])[0]
+        except redis.RedisError:
+            return None
+
+    @display(description="Budget", ordering="tenant")
+    def budget(self, budget: Budget) -> str:
+        return str(budget)
+
+    @display(description="Counts")
+    def counts(self, budget: Budget) -> str:
+        scope = [f"{kind} {name}" for kind in ("project", "key", "model") if (name := getattr(budget, kind))]
+        return ", ".join(scope) or "all"
+
+    @display(description="Period", ordering="period")
+    def period_label(self, budget: Budget) -> str:
+        return f"{budget.period}, {'hard' if budget.hard else 'soft'}"
+
+    @display(description="State", label=STATES)
+    def state(self, budget: Budget) -> str:
+        if not budget.enabled:
+            return "off"
+        standing = self._of(budget)
+        if standing is None or standing.percent is None:
+            return "rebuilding"
+        if standing.percent >= 100:
+            return "used up"
+        return "warned" if any(standing.percent >= percent for percent in budget.thresholds) else "fine"
+
+    @display(description="Amount", ordering="amount")
+    def limit(self, budget: Budget) -> SafeString:
+        return _money(self._of(budget), "amount", budget)
+
+    @display(description="Spent")
+    def spent(self, budget: Budget) -> SafeString:
+        return _money(self._of(budget), "spent", budget)
+
+    @display(description="Held")
+    def held(self, budget: Budget) -> SafeString:
+        return _money(self._of(budget), "held", budget)
+
+    @display(description="Left")
+    def left(self, budget: Budget) -> SafeString:
+        return _money(self._of(budget), "left", budget)
+
+    @display(description="Used")
+    def used(self, budget: Budget) -> SafeString:
+        standing = self._of(budget)
+        return number(standing.percent if standing else None, "%", digits=1)
+
+    @display(description="This period")
+    def stands(self, budget: Budget) -> SafeString | str:
+        if budget._state.adding:
+            return "It is counted from the beginning of the present period."
+        parts = [f"{name} {_money(self._of(budget), name, budget)}" for name in ("spent", "held", "left")]
+        return format_html("{} {} {}", *map(SafeString, parts))
+
+    @action(description="Reset: begin the present period anew, on record", permissions=["change"])
+    def reset(self, request: HttpRequest, budgets: QuerySet[Budget]) -> None:
+        who, origin = request.user.get_username(), str(request.META.get("REMOTE_ADDR", ""))
+        try:
+            with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=10) as client:
+                for budget in budgets:
+                    reset_budget(client, budget=budget, who=who, origin=origin, reason="reset in the admin")
+        except redis.RedisError as error:
+            self.message_user(request, f"Redis is away, not all were reset: {error}", messages.ERROR)
+            return
+        self.message_user(request, f"{len(budgets)} begin anew. What runs stays held.", messages.SUCCESS)
+
+
+def _money(standing: Standing | None, name: str, budget: Budget) -> SafeString:
+    amount: Decimal | None = getattr(standing, name) if standing and budget.enabled else None
+    return number(None if amount is None else round(amount, 6), budget.tenant.currency, digits=2)
+
+
+@admin.register(BudgetAdjustment)
+class BudgetAdjustmentAdmin(GrowingList):
+    list_display = ("at", "budget", "amount", "who", "reason")
+    fields = (("budget", "window_start"), ("nano", "at"), ("who", "reason"))
+
+    @display(description="Added to what is spent")
+    def amount(self, adjustment: BudgetAdjustment) -> SafeString:
+        return number(Decimal(adjustment.nano).scaleb(-9), adjustment.budget.tenant.currency, digits=6)
+
+
+@admin.register(BudgetAlert)
+class BudgetAlertAdmin(GrowingList):
+    list_display = ("at", "budget", "threshold", "spent", "amount", "told")
+    list_filter = (("tenant", admin.RelatedOnlyFieldListFilter),)
+    fields = (("budget", "window_start"), ("threshold", "at"), ("spent", "amount"), "told")
+    readonly_fields = ("told",)
+
+    @display(description="Told")
+    def told(self, alert: BudgetAlert) -> str:
+        return ", ".join(f"{n.email or n.endpoint} ({n.state})" for n in alert.notices.all()) or "nobody"
+
+
+@admin.register(Notice)
+class NoticeAdmin(GrowingList):
+    list_display = ("alert", "place", "state_label", "attempts", "last_at", "answer")
+    list_filter = ("state",)
+    fields = (("alert", "place"), ("state", "attempts"), ("last_at", "next_at"), "answer")
+    readonly_fields = ("place",)
+
+    @display(description="Where to")
+    def place(self, notice: Notice) -> str:
+        return notice.email or str(notice.endpoint)
+
+    @display(description="State", label={"waiting": "warning", "delivered": "success", "failed": "danger"})
+    def state_label(self, notice: Notice) -> str:
+        return notice.state
+
+
+@admin.register(WebhookEndpoint)
+class WebhookEndpointAdmin(ModelAdmin):
+    list_display = ("url", "tenant", "enabled", "created_at")
+    list_filter = (("tenant", admin.RelatedOnlyFieldListFilter), "enabled")
+    search_fields = ("url", "tenant__slug")
+    autocomplete_fields = ("tenant",)
+    fields = (("tenant", "enabled"), "url")
+
+    def save_model(self, request: HttpRequest, obj: WebhookEndpoint, form: Any, change: bool) -> None:
+        if not change:
+            secret = random.token_urlsafe(32)
+            obj.secret = secrets.seal(secret)
+            self.message_user(
+                request, f"Shown once: the secret that signs what is posted there is {secret}", messages.WARNING
+            )
+        super().save_model(request, obj, form, change)

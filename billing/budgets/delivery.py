@@ -1,0 +1,127 @@
+"""Sending notices: e-mails and signed webhooks, tried again with growing pauses, each try on record.
+
+A webhook is a POST of JSON with the header `x-headrace-signature: t=SECONDS,v1=HEX`, where HEX is the HMAC-SHA256,
+under the endpoint's secret, of the seconds, a dot and the body: whoever takes it compares, refuses old seconds, and
+takes each `id` once. Any 2xx is an answer that it was taken; redirects are not followed.
+"""
+
+import hmac
+import json
+import time
+from datetime import datetime, timedelta
+from hashlib import sha256
+from smtplib import SMTPException
+from typing import Any
+
+import httpx
+from django.core.mail import send_mail
+from django.db import transaction
+from django.utils import timezone
+
+from billing.budgets.standing import plain
+from billing.models import BudgetAlert, Delivery, Notice
+from engines import secrets
+
+SIGNATURE = "x-headrace-signature"
+FIRST_PAUSE = timedelta(seconds=10)
+GROWTH = 4
+MOST_ATTEMPTS = 8  # the last one about fifteen hours after the first
+# Longer than any try takes: a worker that dies while trying leaves its notice to the next.
+_CLAIM = timedelta(seconds=60)
+_TIMEOUT = 5.0
+
+
+class NotTaken(Exception):
+    """The place did not take the notice; the text says why."""
+
+
+def deliver_due(*, now: datetime | None = None, most: int = 100) -> int:
+    """Try each notice whose time has come; how many were tried. Two workers at once never try the same."""
+    tried = 0
+    while tried < most and (notice := _claim(now or timezone.now())) is not None:
+        _try(notice, now or timezone.now())
+        tried += 1
+    return tried
+
+
+def _claim(now: datetime) -> Notice | None:
+    with transaction.atomic():
+        due = Notice.objects.filter(state=Delivery.WAITING, next_at__lte=now).order_by("next_at", "id")
+        notice = due.select_for_update(skip_locked=True, of=("self",)).first()
+        if notice is None:
+            return None
+        notice.attempts += 1
+        notice.next_at = now + _CLAIM
+        notice.save(update_fields=["attempts", "next_at"])
+        return notice
+
+
+def _try(notice: Notice, now: datetime) -> None:
+    try:
+        notice.answer = _email(notice) if notice.email else _post(notice)
+        notice.state = Delivery.DELIVERED
+    except NotTaken as error:
+        notice.answer = str(error)[:500]
+        notice.state = Delivery.WAITING if notice.attempts < MOST_ATTEMPTS else Delivery.FAILED
+    notice.last_at = now
+    notice.next_at = now + FIRST_PAUSE * GROWTH ** (notice.attempts - 1)
+    notice.save(update_fields=["answer", "state", "last_at", "next_at"])
+
+
+def _email(notice: Notice) -> str:
+    alert = notice.alert
+    currency = alert.tenant.currency
+    text = (
+        f"{plain(alert.spent)} {currency} of the {plain(alert.amount)} {currency} of the budget {alert.budget.name}"
+        f" of {alert.tenant.name} are spent, which is {alert.threshold}% or more.\n"
+        + ("It is a hard budget: what might pass it is refused.\n" if alert.budget.hard else "")
+    )
+    try:
+        send_mail(f"Budget {alert.budget.name}: {alert.threshold}% spent", text, None, [notice.email])
+    except (SMTPException, OSError) as error:
+        raise NotTaken(str(error)) from error
+    return "sent"
+
+
+def _post(notice: Notice) -> str:
+    assert notice.endpoint is not None
+    try:
+        secret = secrets.open(notice.endpoint.secret)
+    except secrets.Unreadable as error:
+        raise NotTaken(str(error)) from error
+    body = json.dumps(payload(notice.alert)).encode()
+    headers = {"content-type": "application/json", SIGNATURE: signature(secret, body, at=int(time.time()))}
+    try:
+        with httpx.Client(timeout=_TIMEOUT, trust_env=False) as client:
+            answer = client.post(notice.endpoint.url, content=body, headers=headers)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise NotTaken(f"{type(error).__name__}: {error}") from error
+    if not answer.is_success:
+        raise NotTaken(f"status {answer.status_code}")
+    return f"status {answer.status_code}"
+
+
+def signature(secret: str, body: bytes, *, at: int) -> str:
+    """What the header says of `body`, signed at `at` (epoch seconds)."""
+    return f"t={at},v1={hmac.new(secret.encode(), b'%d.' % at + body, sha256).hexdigest()}"
+
+
+def payload(alert: BudgetAlert) -> dict[str, Any]:
+    budget = alert.budget
+    return {
+        "id": f"alert-{alert.pk}",
+        "type": "budget.threshold_reached",
+        "at": alert.at.isoformat(),
+        "tenant": alert.tenant_id,
+        "budget": budget.name,
+        "project": budget.project or None,
+        "key": budget.key or None,
+        "model": budget.model or None,
+        "period": budget.period,
+        "window_start": alert.window_start.isoformat(),
+        "kind": "hard" if budget.hard else "soft",
+        "threshold": alert.threshold,
+        "spent": plain(alert.spent),
+        "amount": plain(alert.amount),
+        "currency": alert.tenant.currency,
+    }

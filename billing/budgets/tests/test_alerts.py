@@ -1,0 +1,162 @@
+"""Alerts: once a threshold and window, however many workers; e-mails and signed webhooks until they are taken."""
+
+import hmac
+import json
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from decimal import Decimal
+from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core import mail
+from django.db import connection
+from django.utils import timezone
+
+from billing.budgets import alerts, changing, counters, delivery
+from billing.models import Budget, BudgetAlert, Delivery, Notice, WebhookEndpoint
+from billing.tests.stream import connect
+from engines import secrets
+from tenants.models import Member
+from tenants.tests.cast import make_tenant
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SECRET = "a secret of the endpoint's"
+
+
+class Receiver:
+    """An HTTP server that keeps what it is sent and answers with `status`."""
+
+    def __init__(self) -> None:
+        self.status = 200
+        self.taken: list[tuple[dict[str, str], bytes]] = []
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["content-length"]))
+                receiver.taken.append((dict(self.headers), body))
+                self.send_response(receiver.status)
+                self.end_headers()
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        self._server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/hook"
+        self._thread = threading.Thread(target=self._server.serve_forever)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    receiver = Receiver()
+    yield receiver
+    receiver.close()
+
+
+@pytest.fixture
+def budget(receiver: Receiver, settings: Any) -> Budget:
+    settings.EMAIL_HOST = "mail.test"
+    tenant = make_tenant(currency="EUR")
+    for name, role in (("olga", "owner"), ("fred", "finance"), ("dev", "developer")):
+        user = User.objects.create(username=name, email=f"{name}@acme.test")
+        Member.objects.create(tenant=tenant, user=user, role=role)
+    WebhookEndpoint.objects.create(tenant=tenant, url=receiver.url, secret=secrets.seal(SECRET))
+    budget = Budget.objects.create(tenant=tenant, name="monthly", amount=Decimal(100), thresholds=[50, 80, 100])
+    with connect() as client:
+        counters.keep(client)
+    return budget
+
+
+def spend(budget: Budget, amount: int) -> None:
+    with connect() as client:
+        changing.adjust_budget(
+            client, budget=budget, nano=amount * 10**9, who="test", origin="test", reason="to have it spent"
+        )
+
+
+def look(_: int = 0) -> int:
+    with connect() as client:
+        found = len(alerts.find_alerts(client))
+    connection.close()
+    return found
+
+
+def test_it_tells_each_threshold_once_with_two_workers_looking(budget: Budget) -> None:
+    told = []
+    for amount in (49, 1, 29, 1, 60):
+        spend(budget, amount)
+        with ThreadPoolExecutor(4) as threads:
+            told.append(sum(threads.map(look, range(12))))
+    assert told == [0, 1, 0, 1, 1]
+    assert sorted(BudgetAlert.objects.values_list("threshold", flat=True)) == [50, 80, 100]
+    assert Notice.objects.count() == 9  # two people and an endpoint, of each
+
+
+def test_it_tells_again_in_the_next_window(budget: Budget) -> None:
+    spend(budget, 90)
+    assert look() == 2
+    with connect() as client:
+        later = timezone.now() + timedelta(days=40)
+        counters.keep(client, now=later)
+        assert alerts.find_alerts(client, now=later) == []
+        changing.adjust_budget(client, budget=budget, nano=60 * 10**9, who="t", origin="t", reason="r", now=later)
+        assert [alert.threshold for alert in alerts.find_alerts(client, now=later)] == [50]
+
+
+def test_it_posts_once_signed_and_writes_to_who_can_act(budget: Budget, receiver: Receiver) -> None:
+    spend(budget, 60)
+    look()
+
+    def deliver(_: int) -> None:
+        delivery.deliver_due()
+        connection.close()
+
+    with ThreadPoolExecutor(3) as threads:
+        list(threads.map(deliver, range(6)))
+    assert sorted(message.to[0] for message in mail.outbox) == ["fred@acme.test", "olga@acme.test"]
+    assert "60 EUR of the 100 EUR" in mail.outbox[0].body
+    [(headers, body)] = receiver.taken
+    sent = json.loads(body)
+    assert (sent["budget"], sent["threshold"], sent["spent"], sent["amount"]) == ("monthly", 50, "60", "100")
+    at, _, signed = headers["x-headrace-signature"].removeprefix("t=").partition(",v1=")
+    assert signed == hmac.new(SECRET.encode(), f"{at}.".encode() + body, sha256).hexdigest()
+    assert set(Notice.objects.values_list("state", "attempts")) == {("delivered", 1)}
+
+
+def test_it_tries_again_with_growing_pauses_and_gives_up(budget: Budget, receiver: Receiver) -> None:
+    receiver.status = 503
+    spend(budget, 60)
+    look()
+    now, pauses = timezone.now(), []
+    for _ in range(20):
+        delivery.deliver_due(now=now)
+        notice = Notice.objects.get(email="")
+        if notice.state != Delivery.WAITING:
+            break
+        assert delivery.deliver_due(now=now) == 0
+        pauses.append(round((notice.next_at - now).total_seconds()))
+        now = notice.next_at
+    assert pauses == [10, 40, 160, 640, 2560, 10240, 40960]
+    assert (notice.state, notice.attempts, notice.answer) == ("failed", 8, "status 503")
+    assert len(receiver.taken) == 8
+
+
+def test_it_says_why_nobody_was_there(budget: Budget, receiver: Receiver) -> None:
+    WebhookEndpoint.objects.update(url="http://127.0.0.1:1/hook")
+    spend(budget, 60)
+    look()
+    delivery.deliver_due()
+    notice = Notice.objects.get(email="")
+    assert (notice.state, notice.attempts) == ("waiting", 1)
+    assert "ConnectError" in notice.answer
