@@ -44,8 +44,22 @@ def hours_of(rows: str) -> str:
     GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9"""
 
 
-# Records first, then hours, each in the order of their keys: two drains at once wait for each other and never deadlock.
-# Hours are summed from the rows that were really inserted, so that an event read twice counts once.
+TARGET_BUCKET = ("hour", "target", "model", "currency")
+TARGET_SUMS = ("input_tokens", "cached_input_tokens", "output_tokens", "cost")
+
+
+def targets_of(hours: str) -> str:
+    """The statement that adds `hours`, a table with the columns of an hour, up over tenants by the UTC hour."""
+    return f"""
+    INSERT INTO billing_targethour ({", ".join([*TARGET_BUCKET, *TARGET_SUMS])})
+    SELECT date_trunc('hour', hour, 'UTC'), target, model, currency,
+           {", ".join(f"sum({name})" for name in TARGET_SUMS)}
+    FROM {hours} GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"""
+
+
+# Records first, then hours, then those of targets, each in the order of their keys: two drains at once wait for each
+# other and never deadlock. Hours are summed from the rows that were really inserted, so that an event read twice counts
+# once.
 _WRITE = f"""
 WITH written AS (
     INSERT INTO billing_usagerecord ({_COLUMNS})
@@ -58,6 +72,9 @@ WITH written AS (
     SELECT {", ".join([*BUCKET, *SUMS])} FROM sums ORDER BY {", ".join(BUCKET)}
     ON CONFLICT ({", ".join(BUCKET)}) DO UPDATE SET
         {", ".join(f"{name} = billing_usagehour.{name} + excluded.{name}" for name in SUMS)}
+), targets AS ({targets_of("sums")}
+    ON CONFLICT ({", ".join(TARGET_BUCKET)}) DO UPDATE SET
+        {", ".join(f"{name} = billing_targethour.{name} + excluded.{name}" for name in TARGET_SUMS)}
 )
 SELECT count(*) FROM written
 """

@@ -58,7 +58,9 @@ class PoolForm(SecretForm):
 
     class Meta:
         model = Pool
-        fields = ("name", "engine", "model", "gpu_hour_cost", "gpus_per_replica")
+        fields = (
+            "name", "engine", "model", "gpu_hour_cost", "cost_currency", "gpus_per_replica", "orders_by_priority"
+        )  # fmt: skip
 
 
 class ProviderForm(SecretForm):
@@ -84,7 +86,17 @@ class PoolAdmin(ModelAdmin):
     list_filter = ("engine",)
     search_fields = ("name", "model", "replicas__url")
     fieldsets = (
-        (None, {"fields": [("name", "engine"), "model", ("gpu_hour_cost", "gpus_per_replica")]}),
+        (
+            None,
+            {
+                "fields": [
+                    ("name", "engine"),
+                    "model",
+                    ("gpu_hour_cost", "cost_currency"),
+                    ("gpus_per_replica", "orders_by_priority"),
+                ]
+            },
+        ),
         ("Secrets", {"fields": [("new_api_key", "clear_api_key"), ("new_admin_key", "clear_admin_key")]}),
     )
     list_fullwidth = True
@@ -108,7 +120,8 @@ class PoolAdmin(ModelAdmin):
     @display(description="Cost of a GPU hour", ordering="gpu_hour_cost")
     def hour_cost(self, pool: Pool) -> str:
         cost = pool.gpu_hour_cost
-        return f"{cost:,.2f}" if cost == round(cost, 2) else _short(cost)
+        shown = f"{cost:,.2f}" if cost == round(cost, 2) else _short(cost)
+        return f"{shown} {pool.cost_currency}"
 
     @display(description="GPUs per replica", ordering="gpus_per_replica")
     def gpus(self, pool: Pool) -> str:

@@ -5,11 +5,13 @@ from billing.models.budget import Budget, BudgetAdjustment, BudgetAlert, Period
 from billing.models.credit import Credit
 from billing.models.dead_letter import DeadLetter
 from billing.models.dropped_month import DroppedMonth
+from billing.models.exchange_rate import ExchangeRate
 from billing.models.invoice import Invoice, InvoiceLine, InvoiceQuerySet
 from billing.models.late_usage import LateUsage
 from billing.models.ledger_check_run import LedgerCheckRun
 from billing.models.legal_entity import LegalEntity
 from billing.models.price import Price
+from billing.models.target_hour import TargetHour
 from billing.models.tenant_zone import TenantZone
 from billing.models.usage_hour import UsageHour
 from billing.models.usage_record import Status, UsageCorrection, UsageQuerySet, UsageRecord, UsageSource
@@ -24,6 +26,7 @@ __all__ = [
     "DeadLetter",
     "Delivery",
     "DroppedMonth",
+    "ExchangeRate",
     "Invoice",
     "InvoiceLine",
     "InvoiceQuerySet",
@@ -34,6 +37,7 @@ __all__ = [
     "Period",
     "Price",
     "Status",
+    "TargetHour",
     "TenantZone",
     "UsageCorrection",
     "UsageHour",

@@ -8,6 +8,7 @@ from engines.models import Pool, Provider
 from headrace.apply import reader
 from headrace.apply.engines import plan_pools, plan_providers
 from headrace.apply.entries import Entry, read_fields
+from headrace.apply.exchange import plan_exchange_rates
 from headrace.apply.plan import Change, Minted, Plan
 from headrace.apply.prices import plan_prices, read_csv
 from headrace.apply.problems import ApplyError, Problem, near
@@ -44,6 +45,7 @@ def apply_document(text: str, *, source: str, actor: str, dry_run: bool = False)
         pools = plan_pools(plan, entry.children.get("pools", []))
         providers = plan_providers(plan, entry.children.get("providers", []))
         models = plan_models(plan, entry.children.get("models", []), pools, providers)
+        plan_exchange_rates(plan, entry.children.get("exchange_rates", []))
         plan_tenants(plan, entry.children.get("tenants", []), models)
         plan_prices(plan, entry.children.get("models", []), {*pools, *providers})
         _carry_out(plan, source, dry_run)

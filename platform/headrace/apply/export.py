@@ -7,7 +7,7 @@ import yaml
 from django.db import transaction
 from django.db.models import Prefetch
 
-from billing.models import Price
+from billing.models import ExchangeRate, Price
 from engines.models import Pool, Provider
 from headrace.apply.budgets import written
 from headrace.apply.prices import current_prices
@@ -22,6 +22,10 @@ def export_document(*, tenant: str | None = None) -> str:
     """The configuration as YAML; with `tenant`, of that tenant alone."""
     document: Document = {}
     if tenant is None:
+        document["exchange_rates"] = [
+            {"base": row.base, "quote": row.quote, "rate": row.rate, "from": row.day}
+            for row in ExchangeRate.objects.order_by("base", "quote", "day")
+        ]
         document["pools"] = [_pool(pool) for pool in Pool.objects.prefetch_related("replicas")]
         document["providers"] = [
             {"name": provider.name, "protocol": provider.protocol, "base_url": provider.base_url}
@@ -45,7 +49,9 @@ def _pool(pool: Pool) -> Document:
         "engine": pool.engine,
         "model": pool.model,
         "gpu_hour_cost": pool.gpu_hour_cost,
+        "cost_currency": pool.cost_currency,
         "gpus_per_replica": pool.gpus_per_replica,
+        "orders_by_priority": pool.orders_by_priority,
         "replicas": [{"name": r.name, "url": r.url, "enabled": r.enabled} for r in pool.replicas.all()],
     }
 

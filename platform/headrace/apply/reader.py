@@ -6,7 +6,7 @@ where a name was meant.
 
 import os
 import re
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 from unicodedata import category
@@ -141,6 +141,16 @@ def moment(node: Node) -> datetime:
     if value.tzinfo is None:
         raise Invalid(f"wants a time with its zone, {example}, found {node.value}")
     return value
+
+
+def day(node: Node) -> date:
+    example = "as in 2027-01-31"
+    if _type(node) not in {"str", "timestamp"}:
+        raise Invalid(f"wants a day, {example}, found {describe(node)}")
+    try:
+        return date.fromisoformat(str(node.value))
+    except ValueError:
+        raise Invalid(f"wants a day, {example}, found {describe(node)}") from None
 
 
 def secret(node: Node) -> str:

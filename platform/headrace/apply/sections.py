@@ -1,7 +1,20 @@
 """What a document may say: its sections and their fields. A part not built yet is named, so that it is refused."""
 
 from headrace.apply.entries import Kind
-from headrace.apply.reader import address, amount, moment, optional, seconds, secret, text, texts, truth, whole, wholes
+from headrace.apply.reader import (
+    address,
+    amount,
+    day,
+    moment,
+    optional,
+    seconds,
+    secret,
+    text,
+    texts,
+    truth,
+    whole,
+    wholes,
+)
 from tenants.models import LIMIT_FIELDS
 
 LIMITS = {"limits": {name: (name, optional(whole)) for name in LIMIT_FIELDS}}
@@ -52,7 +65,9 @@ POOL = Kind(
         "engine": text,
         "model": text,
         "gpu_hour_cost": amount,
+        "cost_currency": text,
         "gpus_per_replica": amount,
+        "orders_by_priority": truth,
         "api_key": optional(secret),
         "admin_key": optional(secret),
     },
@@ -114,10 +129,21 @@ MODEL = Kind(
     only={"route": ROUTE},
 )
 
+# One unit of `base` is `rate` units of `quote` from that day on.
+EXCHANGE_RATE = Kind(
+    "exchange rate", "", {"base": text, "quote": text, "rate": amount, "from": day}, nameless=True, ordered=True
+)
+
 DOCUMENT = Kind(
     "document",
     "",
     {},
-    children={"pools": POOL, "providers": PROVIDER, "models": MODEL, "tenants": TENANT},
-    later=("legal_entities", "exchange_rates"),
+    children={
+        "exchange_rates": EXCHANGE_RATE,
+        "pools": POOL,
+        "providers": PROVIDER,
+        "models": MODEL,
+        "tenants": TENANT,
+    },
+    later=("legal_entities",),
 )
