@@ -17,7 +17,7 @@ GUARDS = "SELECT headrace_audited('billing_exchangerate', 'base,quote,day');"
 
 
 class Migration(migrations.Migration):
-    dependencies = [("billing", "0006_budgets"), ("tenants", "0002_guards")]
+    dependencies = [("billing", "0007_budget_names"), ("tenants", "0002_guards")]
 
     operations = [
         migrations.CreateModel(
