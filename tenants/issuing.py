@@ -1,12 +1,17 @@
 """Keys given out and taken back. Every process obeys within a second (the feed of configuration changes)."""
 
+from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 
 from tenants import keys
-from tenants.models import ApiKey, Project
+from tenants.models import ApiKey, Project, RetiredSecret
+
+
+class NotRotated(Exception):
+    """The key was revoked, or its secret is not the one it was to be rotated from: somebody was quicker."""
 
 
 def draft_key(*, project: Project, name: str, secret: str | None = None, **fields: Any) -> tuple[ApiKey, str]:
@@ -31,3 +36,23 @@ def draft_key(*, project: Project, name: str, secret: str | None = None, **field
 def revoke_key(key: ApiKey) -> bool:
     """Refuse the key from now on, for ever. Streams already running finish. False if it was revoked before."""
     return bool(ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now()))
+
+
+@transaction.atomic
+def rotate_key(key: ApiKey, *, hint: str, overlap: timedelta) -> str:
+    """Give the key a new secret and return its text; the one ending in `hint` opens the door for `overlap` more.
+
+    The key stays the same: its id, limits, budgets and records. Raises NotRotated where its secret no longer ends in
+    `hint`: a repeated request therefore rotates once.
+    """
+    minted, now = keys.mint(key.public_id), timezone.now()
+    row = ApiKey.objects.select_for_update().get(pk=key.pk)
+    if row.is_revoked or row.hint != hint:
+        raise NotRotated
+    ApiKey.objects.filter(pk=row.pk).update(digest=minted.digest, hint=minted.hint)
+    RetiredSecret.objects.filter(key=row, until__lte=now).delete()
+    if overlap:
+        RetiredSecret.objects.create(
+            tenant_id=row.tenant_id, key=row, digest=row.digest, hint=row.hint, until=now + overlap
+        )
+    return minted.text

@@ -29,6 +29,7 @@ SELECTS = {
         f" {_limits} FROM tenants_apikey",
         "public_id",
     ),
+    "tenants_retiredsecret": ("SELECT id, digest, key_id, until FROM tenants_retiredsecret", "id"),
 }
 
 
@@ -68,6 +69,7 @@ class Keyring:
     def __init__(self) -> None:
         self._rows: dict[str, dict[str, tuple[Any, ...]]] = {table: {} for table in SELECTS}
         self._by_digest: dict[bytes, str] = {}
+        self._retired: dict[bytes, tuple[str, float]] = {}  # digest -> key, and until when it is good
         self._principals: dict[str, Principal] = {}
 
     def load(self, table: str, rows: Iterable[tuple[Any, ...]], gone: Iterable[str] = ()) -> None:
@@ -81,13 +83,27 @@ class Keyring:
                 self._by_digest.pop(bytes(row[1]), None)
             for ref, row in fresh.items():
                 self._by_digest[bytes(row[1])] = ref
+        if table == "tenants_retiredsecret":
+            for row in old:
+                self._retired.pop(bytes(row[1]), None)
+            for _, digest, key, until in fresh.values():
+                self._retired[bytes(digest)] = key, until.timestamp()
         self._principals.clear()
 
     def find(self, digest: bytes) -> Principal | None:
         """The principal of a key's digest, usable or not; None if no key has it."""
         ref = self._by_digest.get(digest)
-        if ref is None:
+        return self._find_retired(digest) if ref is None else self._principal(ref)
+
+    def _find_retired(self, digest: bytes) -> Principal | None:
+        """A key by a secret it had before: the same principal, until that secret's time is over."""
+        ref, until = self._retired.get(digest, ("", 0.0))
+        if ref not in self._rows["tenants_apikey"]:
             return None
+        principal = self._principal(ref)
+        return msgspec.structs.replace(principal, expires_at=min(until, principal.expires_at or until))
+
+    def _principal(self, ref: str) -> Principal:
         principal = self._principals.get(ref)
         if principal is None:
             principal = self._principals[ref] = self._make(ref)

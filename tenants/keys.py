@@ -37,8 +37,9 @@ class MintedKey:
         return self.text[-4:]
 
 
-def mint() -> MintedKey:
-    public_id = _random(PUBLIC_LENGTH)
+def mint(public_id: str | None = None) -> MintedKey:
+    """A new key; with `public_id`, a new secret of that one."""
+    public_id = public_id or _random(PUBLIC_LENGTH)
     body = PREFIX + public_id + _random(SECRET_LENGTH)
     text = body + _checksum(body)
     return MintedKey(public_id, text, digest(text))

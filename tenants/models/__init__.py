@@ -2,9 +2,12 @@
 
 from tenants.models.api_key import ApiKey, Priority
 from tenants.models.audit_entry import AuditEntry
+from tenants.models.invitation import Invitation
 from tenants.models.limits import LIMIT_CEILING, LIMIT_FIELDS, Limits
 from tenants.models.member import Member, Role
+from tenants.models.operator_visit import OperatorVisit
 from tenants.models.project import Project
+from tenants.models.retired_secret import RetiredSecret
 from tenants.models.tenant import Tenant
 
 __all__ = [
@@ -12,10 +15,13 @@ __all__ = [
     "LIMIT_FIELDS",
     "ApiKey",
     "AuditEntry",
+    "Invitation",
     "Limits",
     "Member",
+    "OperatorVisit",
     "Priority",
     "Project",
+    "RetiredSecret",
     "Role",
     "Tenant",
 ]

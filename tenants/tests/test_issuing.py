@@ -6,8 +6,8 @@ import pytest
 from django.utils import timezone
 
 from tenants import keys
-from tenants.issuing import draft_key, revoke_key
-from tenants.models import ApiKey
+from tenants.issuing import NotRotated, draft_key, revoke_key, rotate_key
+from tenants.models import ApiKey, RetiredSecret
 from tenants.tests.cast import make_key, make_project, make_tenant
 
 pytestmark = pytest.mark.django_db
@@ -43,3 +43,39 @@ def test_it_is_live_until_it_expires_or_is_revoked() -> None:
     assert not key.is_live(now + timedelta(seconds=5))
     key.revoked_at = now
     assert not key.is_live(now)
+
+
+def test_it_rotates_a_key_that_stays_itself() -> None:
+    project = make_project(make_tenant())
+    key, old = draft_key(project=project, name="ci", concurrency=3)
+    key.save()
+    new = rotate_key(key, hint=key.hint, overlap=timedelta(hours=1))
+    rotated = ApiKey.objects.get()
+    assert (rotated.pk, rotated.concurrency, keys.parse(new)) == (key.pk, 3, key.pk)
+    assert bytes(rotated.digest) == keys.digest(new) != keys.digest(old)
+    retired = RetiredSecret.objects.get()
+    assert (bytes(retired.digest), retired.hint, retired.key_id) == (keys.digest(old), old[-4:], key.pk)
+
+
+def test_it_rotates_once_however_often_it_is_asked() -> None:
+    key = make_key(make_project(make_tenant()))
+    rotate_key(key, hint=key.hint, overlap=timedelta(0))
+    assert not RetiredSecret.objects.exists()
+    with pytest.raises(NotRotated):
+        rotate_key(key, hint=key.hint, overlap=timedelta(hours=1))
+    key.refresh_from_db()
+    revoke_key(key)
+    with pytest.raises(NotRotated):
+        rotate_key(key, hint=key.hint, overlap=timedelta(0))
+
+
+def test_it_forgets_retired_secrets_whose_time_is_over() -> None:
+    key = make_key(make_project(make_tenant()))
+    for _ in range(3):
+        key.refresh_from_db()
+        rotate_key(key, hint=key.hint, overlap=timedelta(hours=1))
+    assert RetiredSecret.objects.count() == 3
+    RetiredSecret.objects.update(until=timezone.now())
+    key.refresh_from_db()
+    rotate_key(key, hint=key.hint, overlap=timedelta(hours=1))
+    assert RetiredSecret.objects.count() == 1

@@ -146,3 +146,29 @@ def test_it_follows_a_digest_from_one_key_to_another_in_any_order() -> None:
     ring = keyring(key("alice", b"d1"))
     ring.load("tenants_apikey", [key("bob", b"d1")], gone=["alice"])
     assert found(ring, b"d1").key == "bob"
+
+
+def test_it_knows_a_rotated_key_by_its_old_secret_for_a_while() -> None:
+    soon, ago = datetime.now(UTC) + timedelta(hours=1), datetime.now(UTC) - timedelta(seconds=1)
+    ring = keyring(key("alice", b"new"))
+    ring.load("tenants_retiredsecret", [(1, memoryview(b"old"), "alice", soon), (2, b"older", "alice", ago)])
+    assert found(ring, b"old").key == found(ring, b"new").key == "alice"
+    assert found(ring, b"old").meters == found(ring, b"new").meters
+    assert found(ring, b"old").is_valid()
+    assert not found(ring, b"older").is_valid()
+    assert ring.find(b"never") is None
+
+
+def test_it_ends_a_retired_secret_with_its_key_or_with_its_row() -> None:
+    soon, now = datetime.now(UTC) + timedelta(hours=1), datetime.now(UTC)
+    ring = keyring(key("alice", b"new"))
+    ring.load("tenants_retiredsecret", [(1, b"old", "alice", soon)])
+    ring.load("tenants_apikey", [key("alice", b"new", expires_at=now)])
+    assert not found(ring, b"old").is_valid()
+    ring.load("tenants_apikey", [key("alice", b"new", revoked_at=now)])
+    assert not found(ring, b"old").is_valid()
+    ring.load("tenants_retiredsecret", [], gone=["1"])
+    assert ring.find(b"old") is None
+    ring.load("tenants_retiredsecret", [(1, b"old", "alice", soon)])
+    ring.load("tenants_apikey", [], gone=["alice"])
+    assert ring.find(b"old") is None

@@ -13,6 +13,8 @@ from billing.drain import drain_all
 from billing.invoicing.closing import close_all
 from billing.models import BillingAccount, Budget, BudgetAdjustment, BudgetAlert, Credit, Notice, WebhookEndpoint
 from billing.tests.stream import append, connect, usage_event
+from tenants.inviting import invite
+from tenants.issuing import rotate_key
 from tenants.models import Member, Tenant
 from tenants.tests.cast import make_key, make_project, make_tenant, sql
 
@@ -23,6 +25,8 @@ TABLES = {
     "tenants_project": "tenant_id",
     "tenants_member": "tenant_id",
     "tenants_apikey": "tenant_id",
+    "tenants_invitation": "tenant_id",
+    "tenants_retiredsecret": "tenant_id",
     "tenants_auditentry": "tenant",
     "billing_usagerecord": "tenant",
     "billing_usagecorrection": "tenant",
@@ -40,6 +44,7 @@ TABLES = {
 CLOSED = [
     "engines_pool", "engines_replica", "engines_provider", "routing_target", "billing_deadletter", "config_change",
     "billing_legalentity", "auth_user", "django_session", "django_admin_log",
+    "tenants_operatorvisit", "mfa_authenticator", "account_emailaddress", "usersessions_usersession",
 ]  # fmt: skip
 
 
@@ -48,7 +53,9 @@ def two_tenants() -> Iterator[None]:
     """acme and globex with a row in every table, and the connection working as headrace_app."""
     for slug in ("acme", "globex"):
         tenant = make_tenant(slug)
-        make_key(make_project(tenant))
+        key = make_key(make_project(tenant))
+        rotate_key(key, hint=key.hint, overlap=timedelta(hours=1))
+        invite(tenant=tenant, email="new@example.com", role="viewer", invited_by="alice")
         Member.objects.create(tenant=tenant, user=User.objects.create(username=slug), role="owner")
         make_budget(tenant)
     with connect() as client:
@@ -126,6 +133,7 @@ def test_it_writes_no_record_no_audit_entry_and_no_tenant() -> None:
     for statement in (
         "INSERT INTO tenants_auditentry (who, origin, tenant, action, subject) VALUES ('', '', 'acme', 'created', '')",
         "UPDATE tenants_tenant SET suspended_at = NULL",
+        "UPDATE tenants_tenant SET currency = 'USD'",
         "DELETE FROM billing_usagerecord",
         "UPDATE billing_usagehour SET cost = 0",
         "TRUNCATE tenants_project",
