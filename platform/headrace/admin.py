@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
@@ -21,6 +24,8 @@ from tenants.issuing import draft_key, revoke_key
 from tenants.models import ApiKey
 
 admin.site.unregister([User, Group])
+# Of allauth: each person's own business, on the pages of his account.
+admin.site.unregister([EmailAddress, Authenticator, UserSession])
 
 
 class KeyForm(forms.ModelForm):  # type: ignore[type-arg]

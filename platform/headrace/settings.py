@@ -56,6 +56,7 @@ DATABASES = {
 }
 for _mirror in ("owner", "app"):
     DATABASES[_mirror]["TEST"] = {"MIRROR": "default"}
+DATABASE_ROUTERS = ["headrace.portal.rows.TenantRouter"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- the data plane ---------------------------------------------------------------------------------------------------
@@ -75,6 +76,7 @@ ROOM_FACTOR = env.number("HEADRACE_ROOM_FACTOR", 1.25, least=0.1)
 INVOICE_GRACE_HOURS = env.number("HEADRACE_INVOICE_GRACE_HOURS", 72, least=0)
 # prometheus_client reads this variable when it is first imported.
 os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", str(HOME / "metrics"))
+API_URL = env.text("HEADRACE_API_URL", "")  # the API's base for people to copy, where it is not the portal's host + /v1
 METRICS_TOKEN = env.text("HEADRACE_METRICS_TOKEN", "")
 
 # --- Django -----------------------------------------------------------------------------------------------------------
@@ -88,6 +90,10 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django.contrib.humanize",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.usersessions",
     "rest_framework",
     "headrace",
     "tenants",
@@ -97,6 +103,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "headrace.portal.headers.security_headers",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -104,6 +111,8 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "allauth.usersessions.middleware.UserSessionsMiddleware",
 ]
 ROOT_URLCONF = "headrace.urls"
 ASGI_APPLICATION = "headrace.asgi.application"
@@ -117,6 +126,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "headrace.portal.context.portal",
             ]
         },
     }
@@ -125,7 +135,8 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
-LOGIN_URL, LOGIN_REDIRECT_URL = "admin:login", "admin:index"
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
+LOGIN_URL, LOGIN_REDIRECT_URL = "account_login", "portal:home"
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
@@ -134,7 +145,39 @@ STATIC_URL = "static/"
 WHITENOISE_USE_FINDERS = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = env.flag("HEADRACE_HTTPS")
 SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_HSTS_SECONDS = 31_536_000 if SESSION_COOKIE_SECURE else 0
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.flag("HEADRACE_BEHIND_PROXY") else None
+
+# --- getting in: by invitation alone ----------------------------------------------------------------------------------
+# Without a mail server, letters are files in HOME/mail, and whoever invites is shown the link to pass on.
+EMAIL_HOST, EMAIL_PORT = env.text("HEADRACE_SMTP_HOST", ""), env.port("HEADRACE_SMTP_PORT", 587)
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = env.text("HEADRACE_SMTP_USER", ""), env.text("HEADRACE_SMTP_PASSWORD", "")
+EMAIL_USE_TLS, EMAIL_TIMEOUT = env.flag("HEADRACE_SMTP_TLS", True), 10
+EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if EMAIL_HOST else 'filebased'}.EmailBackend"
+EMAIL_FILE_PATH = HOME / "mail"
+DEFAULT_FROM_EMAIL = env.text("HEADRACE_MAIL_FROM", "headrace@localhost")
+ACCOUNT_ADAPTER = "headrace.portal.adapters.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"email", "username"}
+ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*", "password2*"]
+ACCOUNT_EMAIL_VERIFICATION = "mandatory" if EMAIL_HOST else "none"
+ACCOUNT_CHANGE_EMAIL = True
+ACCOUNT_REAUTHENTICATION_REQUIRED = True
+ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
+ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
+ACCOUNT_SESSION_REMEMBER = False
+ACCOUNT_LOGOUT_ON_PASSWORD_CHANGE = True
+MFA_ADAPTER = "headrace.portal.adapters.MFAAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
+MFA_TOTP_ISSUER = "Headrace"
+ALLAUTH_TRUSTED_PROXY_COUNT = 1 if SECURE_PROXY_SSL_HEADER else 0
+# Logins are counted here, so that all web processes count together.
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": REDIS_URL,
+        "KEY_PREFIX": "hr:cache",
+    }
+}
 
 UNFOLD = {
     "SITE_TITLE": "Headrace",

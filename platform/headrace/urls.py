@@ -2,10 +2,13 @@
 
 from django.contrib import admin
 from django.urls import include, path
-from django.views.generic import RedirectView
+
+from headrace.portal.views import failing
 
 urlpatterns = [
-    path("", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/sizing/", include("headrace.sizing.urls")),
     path("admin/", admin.site.urls),
+    path("account/", include("allauth.urls")),
+    path("", include("headrace.portal.urls")),
 ]
+handler400, handler403, handler404, handler500 = failing.bad, failing.forbidden, failing.missing, failing.broken

@@ -48,8 +48,7 @@ def management(prefix: str, existing: int) -> dict[str, str]:
     return {f"{prefix}-TOTAL_FORMS": str(existing), f"{prefix}-INITIAL_FORMS": str(existing)}
 
 
-def test_it_sends_the_root_to_the_admin_and_strangers_to_the_login(client: Client) -> None:
-    assert client.get("/").headers["Location"] == "/admin/"
+def test_it_sends_strangers_to_the_login(client: Client) -> None:
     assert client.get("/admin/").headers["Location"] == "/admin/login/?next=/admin/"
 
 

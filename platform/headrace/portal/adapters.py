@@ -1,0 +1,20 @@
+"""What allauth is told of us: nobody signs up alone, and what it keeps secret is sealed."""
+
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.mfa.adapter import DefaultMFAAdapter
+from django.http import HttpRequest
+
+from engines import secrets
+
+
+class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        return False
+
+
+class MFAAdapter(DefaultMFAAdapter):  # type: ignore[misc]
+    def encrypt(self, text: str) -> str:
+        return secrets.seal(text).decode()
+
+    def decrypt(self, encrypted_text: str) -> str:
+        return secrets.open(encrypted_text.encode())

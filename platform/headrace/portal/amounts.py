@@ -1,0 +1,56 @@
+"""Amounts as people read them: a number, a unit, and a word where there is no number."""
+
+from decimal import ROUND_HALF_EVEN, Decimal
+
+_CENT, _SMALL = Decimal("0.01"), Decimal("0.000001")
+UNPRICED = "unpriced"
+
+
+def money(amount: Decimal | None, currency: str) -> str:
+    """Two decimal places, six below one unit; what is smaller than these show is said to be. None: no price applied."""
+    if amount is None:
+        return UNPRICED
+    if amount and abs(amount) < _SMALL:
+        return f"< {_SMALL} {currency}"
+    places = _CENT if not amount or abs(amount) >= 1 else _SMALL
+    return f"{amount.quantize(places, ROUND_HALF_EVEN):,} {currency}"
+
+
+def exact(amount: Decimal | None, currency: str) -> str:
+    """All its digits, without idle zeros beyond the second."""
+    if amount is None:
+        return UNPRICED
+    whole, _, places = f"{amount:,f}".partition(".")
+    return f"{whole}.{places.rstrip('0').ljust(2, '0')} {currency}"
+
+
+def count(number: int | None) -> str:
+    return "\u2013" if number is None else f"{number:,}"
+
+
+def share(part: int, whole: int) -> str:
+    """A percentage; a dash of nothing."""
+    if not whole:
+        return "\u2013"
+    percent = 100 * part / whole
+    return f"{percent:.1f} %" if 0 < percent < 10 else f"{percent:.0f} %"
+
+
+def duration(milliseconds: float | None) -> str:
+    if milliseconds is None:
+        return "\u2013"
+    if milliseconds >= 10_000:
+        return f"{milliseconds / 1000:,.1f} s"
+    if milliseconds >= 1000:
+        return f"{milliseconds / 1000:.2f} s"
+    return f"{milliseconds:.0f} ms" if milliseconds >= 10 else f"{milliseconds:.1f} ms"
+
+
+def change(now: Decimal | int, before: Decimal | int) -> str:
+    """What became of `before`: a signed percentage, or a word where there was nothing to compare with."""
+    if not before:
+        return "new" if now else "as before"
+    percent = round(100 * (now - before) / before)
+    if percent > 999:
+        return f"{Decimal(now) / Decimal(before):,.0f} \u00d7"
+    return f"{percent:+d} %".replace("-", "\u2212") if percent else "\u00b1 0 %"

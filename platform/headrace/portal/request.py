@@ -1,0 +1,111 @@
+"""From a request to a tenant's page: who asks, in which role, under which rule, in whose transaction."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec
+
+from django.contrib.auth.models import User
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.shortcuts import render
+from django.urls import URLPattern, path, register_converter
+from django.urls.converters import StringConverter
+from django.utils import timezone
+
+from headrace.portal.access import OPERATOR, May, Rule, may
+from headrace.portal.rows import rows_of
+from tenants import audit
+from tenants.models import Member, OperatorVisit, Role, Tenant
+from tenants.models.names import SLUG_PATTERN
+
+P = ParamSpec("P")
+
+
+class SlugConverter(StringConverter):
+    regex = SLUG_PATTERN.strip("^$")
+
+
+register_converter(SlugConverter, "slug_of")
+
+
+class PortalRequest(HttpRequest):
+    """A request that passed its page's rule."""
+
+    user: User
+    tenant: Tenant
+    role: str
+
+    def may(self, what: May) -> bool:
+        raise NotImplementedError  # `_enter` binds it
+
+
+View = Callable[Concatenate[PortalRequest, P], HttpResponse]
+
+
+def page(route: str, view: View[...], name: str, get: May | None, post: May | None = None) -> URLPattern:
+    """A page below `/t/<tenant>/`: what its methods ask for stands beside its address."""
+    return path(f"t/<slug_of:tenant>/{route}", guarded(view, Rule(get, post)), name=name)
+
+
+def guarded(view: View[...], rule: Rule) -> Callable[..., HttpResponse]:
+    """`view` behind `rule`. Strangers are sent to log in; who is no member learns not even that the tenant exists."""
+
+    @wraps(view)
+    def guard(request: HttpRequest, tenant: str, **kwargs: Any) -> HttpResponse:
+        wanted = rule.of(request.method or "")
+        if not request.user.is_authenticated:
+            return redirect_to_login(request.get_full_path())
+        with rows_of(tenant, who=request.user.get_username(), origin=origin(request)):
+            entered = _enter(request, tenant)
+            if entered.tenant.is_suspended and entered.role != OPERATOR:
+                return render(request, "errors/suspended.html", {"tenant": entered.tenant}, status=403)
+            if wanted is None:
+                return HttpResponseNotAllowed(rule.methods)
+            if not may(entered.role, wanted):
+                raise PermissionDenied
+            with timezone.override(entered.tenant.time_zone):
+                return view(entered, **kwargs)
+
+    guard.rule = rule  # type: ignore[attr-defined]  # for the test that reads the table of addresses
+    return guard
+
+
+def origin(request: HttpRequest) -> str:
+    return str(request.META.get("REMOTE_ADDR") or "")
+
+
+def asked(request: HttpRequest, name: str) -> str:
+    """A parameter of the address as it may be looked for: without what no row can hold."""
+    return request.GET.get(name, "").replace("\x00", "").strip()[:200]
+
+
+def is_operator(user: Any) -> bool:
+    return bool(user.is_staff and user.has_perm("tenants.view_tenant"))
+
+
+def _enter(request: Any, slug: str) -> PortalRequest:
+    tenant = Tenant.objects.filter(pk=slug).first()
+    member = Member.objects.of(slug).filter(user_id=request.user.pk).first()
+    if tenant is None or (member is None and not is_operator(request.user)):
+        raise Http404
+    request.tenant, request.role = tenant, member.role if member else OPERATOR
+    request.may = lambda what: may(request.role, what)
+    if member is None:
+        _note_visit(slug, request)
+    entered: PortalRequest = request
+    return entered
+
+
+def _note_visit(tenant: str, request: Any) -> None:
+    """Once an hour, in the tenant's audit trail; through the platform's connection, so that no tenant can forge it."""
+    hour = timezone.now().replace(minute=0, second=0, microsecond=0)
+    visit = OperatorVisit(tenant=tenant, operator=request.user.get_username(), hour=hour)
+    visits = OperatorVisit.objects.using("default")
+    if not visits.filter(tenant=tenant, operator=visit.operator, hour=hour).exists():
+        with audit.acting(who=visit.operator, origin=origin(request)):
+            visits.bulk_create([visit], ignore_conflicts=True)
+
+
+def assignable_roles(given: list[str]) -> list[tuple[str, str]]:
+    return [(role.value, role.label) for role in Role if role.value in given]

@@ -1,0 +1,46 @@
+"""Members: invited, given another role, removed; an owner only by owners, and nobody by himself."""
+
+import pytest
+
+from headrace.portal.tests.cast import Cast, browser
+from tenants.models import Invitation, Member, Role
+
+
+def test_it_changes_and_removes_members(cast: Cast) -> None:
+    alice, bob = browser("alice"), cast.members["bob"]
+    assert alice.post(f"/t/acme/members/{bob.pk}/role/", {"role": "finance"}).status_code == 302
+    assert Member.objects.get(pk=bob.pk).role == Role.FINANCE
+    alice.post(f"/t/acme/members/{bob.pk}/role/", {"role": "emperor"})
+    assert Member.objects.get(pk=bob.pk).role == Role.FINANCE
+    alice.post(f"/t/acme/members/{bob.pk}/remove/")
+    assert not Member.objects.filter(pk=bob.pk).exists()
+    assert browser("bob").get("/t/acme/").status_code == 404
+
+
+def test_it_lets_no_admin_make_or_touch_an_owner(cast: Cast) -> None:
+    ada, alice, bob = browser("ada"), cast.members["alice"], cast.members["bob"]
+    assert ada.post(f"/t/acme/members/{alice.pk}/role/", {"role": "viewer"}).status_code == 403
+    assert ada.post(f"/t/acme/members/{alice.pk}/remove/").status_code == 403
+    ada.post(f"/t/acme/members/{bob.pk}/role/", {"role": "owner"})
+    assert Member.objects.get(pk=bob.pk).role == Role.DEVELOPER
+    ada.post("/t/acme/members/invite/", {"email": "n@example.com", "role": "owner"})
+    assert not Invitation.objects.filter(email="n@example.com").exists()
+    assert Member.objects.get(pk=alice.pk).role == Role.OWNER
+
+
+@pytest.mark.parametrize("who", ["alice", "ada"])
+def test_it_lets_nobody_change_himself(cast: Cast, who: str) -> None:
+    """So a team keeps its last owner."""
+    member = cast.members[who]
+    assert browser(who).post(f"/t/acme/members/{member.pk}/role/", {"role": "viewer"}).status_code == 403
+    assert browser(who).post(f"/t/acme/members/{member.pk}/remove/").status_code == 403
+    assert Member.objects.get(pk=member.pk).role == member.role
+
+
+def test_it_invites_no_member_again_and_withdraws(cast: Cast) -> None:
+    ada = browser("ada")
+    page = ada.post("/t/acme/members/invite/", {"email": "BOB@example.com", "role": "viewer"}).content.decode()
+    assert "member already" in page
+    ada.post(f"/t/acme/members/invitations/{cast.acme.invitation.pk}/withdraw/")
+    assert not Invitation.objects.of("acme").waiting().exists()
+    assert browser().get(f"/join/{cast.acme.token}/").status_code == 404

@@ -1,0 +1,83 @@
+"""The audit log: who changed what, when, from where, from what to what. The database writes it, without secrets."""
+
+import csv
+import io
+import json
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Any
+
+from django.apps import apps
+from django.http import HttpResponse
+from django.shortcuts import render
+
+from headrace.portal.request import PortalRequest, asked
+from tenants.models import AuditEntry
+
+PAGE, MOST = 50, 10_000
+_HIDDEN = frozenset({"digest"})
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    entry: AuditEntry
+    what: str
+    changes: list[tuple[str, str, str]]  # a field, what it was, what it became
+
+
+def log(request: PortalRequest) -> HttpResponse:
+    """The newest first, 50 at a time; `before` is the id after which the next page begins."""
+    rows = AuditEntry.objects.of(request.tenant.pk).order_by("-id")
+    who, before = asked(request, "who"), request.GET.get("before", "")
+    if who:
+        rows = rows.filter(who=who)
+    if before.isascii() and before.isdecimal() and len(before) < 19:
+        rows = rows.filter(pk__lt=int(before))
+    found = list(rows[: PAGE + 1])
+    context = {
+        "entries": [_shown(entry) for entry in found[:PAGE]],
+        "older": found[PAGE - 1].pk if len(found) > PAGE else None,
+        "who": who,
+    }
+    return render(request, "portal/audit.html", context)
+
+
+def export(request: PortalRequest) -> HttpResponse:
+    """The newest 10,000 entries as CSV, times in UTC."""
+    text = io.StringIO()
+    table = csv.writer(text)
+    table.writerow(["at", "who", "origin", "action", "subject", "before", "after"])
+    for entry in AuditEntry.objects.of(request.tenant.pk).order_by("-id")[:MOST].iterator(chunk_size=1000):
+        at = entry.at.astimezone(UTC).isoformat(timespec="milliseconds")
+        values = [json.dumps(each, ensure_ascii=False) if each else "" for each in (entry.before, entry.after)]
+        table.writerow([at, *map(spreadsheet_safe, (entry.who, entry.origin, entry.action, entry.subject)), *values])
+    response = HttpResponse(text.getvalue(), content_type="text/csv; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="audit-{request.tenant.slug}.csv"'
+    return response
+
+
+def spreadsheet_safe(text: str) -> str:
+    """Names are people's own: one that a spreadsheet would take for a formula is quoted."""
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+
+
+def _shown(entry: AuditEntry) -> Shown:
+    table, _, key = entry.subject.partition(" ")
+    before, after = entry.before or {}, entry.after or {}
+    names = sorted(name for name in {**before, **after} if before.get(name) != after.get(name) and name not in _HIDDEN)
+    return Shown(
+        entry, f"{_kind(table)} {key}", [(name, _text(before.get(name)), _text(after.get(name))) for name in names]
+    )
+
+
+def _kind(table: str) -> str:
+    for model in apps.get_models():
+        if model._meta.db_table == table:
+            return str(model._meta.verbose_name)
+    return table
+
+
+def _text(value: Any) -> str:
+    if value is None or value in ("", []):
+        return "none"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

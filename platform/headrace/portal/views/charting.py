@@ -1,0 +1,46 @@
+"""What a chart is drawn from: instants and columns of numbers, every hour or day of the span, used or not."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from headrace.portal.period import Period
+
+
+def chart(
+    span: Period, found: Sequence[datetime], columns: Sequence[tuple[str, Sequence[Any]]], *, unit: str
+) -> dict[str, object]:
+    """`columns` hold a number for each instant of `found`; instants that it lacks are 0. Numbers are for looking at."""
+    steps = _steps(span)
+    places = {moment: index for index, moment in enumerate(steps)}
+    series = []
+    for name, numbers in columns:
+        filled = [0.0] * len(steps)
+        for moment, number in zip(found, numbers, strict=True):
+            if moment in places:
+                filled[places[moment]] += float(number)
+        series.append({"name": name, "values": [_short(number) for number in filled]})
+    return {
+        "unit": unit,
+        "zone": span.zone,
+        "step": "hour" if span.is_short else "day",
+        "times": [int(moment.timestamp()) for moment in steps],
+        "series": series,
+    }
+
+
+def _steps(span: Period) -> list[datetime]:
+    zone = ZoneInfo(span.zone)
+    moment, steps = span.start.astimezone(zone), []
+    while moment < span.end:
+        steps.append(moment)
+        if span.is_short:  # hours of elapsed time: a clock set back has one twice
+            moment = datetime.fromtimestamp(moment.timestamp() + 3600, zone)
+        else:
+            moment = moment + timedelta(days=1)
+    return steps
+
+
+def _short(number: float) -> float | int:
+    return int(number) if number == int(number) else number

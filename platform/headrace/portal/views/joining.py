@@ -1,0 +1,68 @@
+"""Taking an invitation: by somebody new, who chooses a password, or by somebody who is known here and logs in first."""
+
+from allauth.account.models import EmailAddress
+from allauth.account.utils import perform_login
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.contrib.auth.views import redirect_to_login
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+
+from headrace.portal.forms.joining import NewPasswordForm
+from headrace.portal.request import origin
+from tenants import audit, inviting
+from tenants.models import Invitation
+
+
+def join(request: HttpRequest, token: str) -> HttpResponse:
+    try:
+        invitation = inviting.find(token)
+        known = _known(invitation.email)
+        if known is None:
+            return _join_new(request, invitation)
+        if not request.user.is_authenticated:
+            return redirect_to_login(request.get_full_path())
+        if request.user.pk != known.pk:
+            return render(request, "portal/join_other.html", {"invitation": invitation}, status=403)
+        if request.method == "POST":
+            return _accept(request, invitation, known)
+        return render(request, "portal/join.html", {"invitation": invitation})
+    except inviting.NotOpen:
+        return render(request, "portal/join_closed.html", status=404)
+
+
+def _known(email: str) -> User | None:
+    return (
+        User.objects.filter(email__iexact=email).first()
+        or User.objects.filter(username__iexact=email).first()
+        or User.objects.filter(emailaddress__email__iexact=email).first()
+    )
+
+
+def _join_new(request: HttpRequest, invitation: Invitation) -> HttpResponse:
+    user = User(username=invitation.email[:150], email=invitation.email)
+    form = NewPasswordForm(user, request.POST or None)
+    if request.method != "POST" or not form.is_valid():
+        return render(request, "portal/join_new.html", {"invitation": invitation, "form": form})
+    user.first_name = form.cleaned_data["name"]
+    user.set_password(form.cleaned_data["password"])
+    with transaction.atomic(), audit.acting(who=user.username, origin=origin(request)):
+        user.save(force_insert=True)
+        # A link that came by mail proves the address. Without a mail server the inviter handed it over himself.
+        EmailAddress.objects.create(user=user, email=user.email, primary=True, verified=bool(settings.EMAIL_HOST))
+        inviting.accept(invitation, user)
+    welcome = reverse("portal:overview", args=[invitation.tenant_id])
+    response: HttpResponse = perform_login(request, user, redirect_url=welcome)
+    return response
+
+
+def _accept(request: HttpRequest, invitation: Invitation, user: User) -> HttpResponse:
+    try:
+        with audit.acting(who=user.username, origin=origin(request)):
+            inviting.accept(invitation, user)
+    except inviting.IsMember:
+        messages.info(request, "You belong to this team already.")
+    return redirect("portal:overview", invitation.tenant_id)

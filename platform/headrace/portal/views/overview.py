@@ -1,0 +1,121 @@
+"""The first page: what was used and what it cost, against the span before, by model and by project."""
+
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+
+from billing.models import UsageHour
+from headrace.portal import amounts, figures
+from headrace.portal.endpoint import api_base
+from headrace.portal.period import CHOICES, Period, period
+from headrace.portal.request import PortalRequest
+from headrace.portal.views.charting import chart
+from tenants.models import ApiKey
+
+RECENT = timedelta(days=7)  # that latencies are taken from, at most
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One figure. `parts` are what it is made of: a name and its amount."""
+
+    title: str
+    value: str
+    detail: str
+    change: str = ""
+    parts: tuple[tuple[str, str], ...] = ()
+
+
+def overview(request: PortalRequest) -> HttpResponse:
+    tenant, now = request.tenant, timezone.now()
+    if not UsageHour.objects.of(tenant).exists():
+        return render(request, "portal/first_steps.html", _first_steps(request))
+    span = period(request.GET.get("period", ""), tenant.time_zone, now)
+    rows = figures.hours(tenant, span.start, span.end)
+    current = figures.total(rows)
+    previous = figures.total(figures.hours(tenant, span.before, span.before_end))
+    latency = figures.latency(tenant, max(span.start, now - RECENT))
+    context = {
+        "span": span,
+        "periods": CHOICES,
+        "cards": _cards(tenant.currency, current, previous, latency),
+        "measured": latency.requests,
+        "models": figures.grouped(rows, "model"),
+        "projects": figures.grouped(rows, "project"),
+        "unpriced": current.unpriced,
+        "chart": json.dumps(_chart(span, figures.course(rows, by_hour=span.is_short))),
+    }
+    return render(request, "portal/overview.html", context)
+
+
+def _cards(currency: str, now: figures.Figures, before: figures.Figures, latency: figures.Latency) -> list[Card]:
+    cost = now.amount
+    per_million = 1_000_000 * now.cost / now.tokens if cost is not None and now.tokens else None
+    return [
+        Card(
+            "Cost",
+            amounts.money(cost, currency),
+            f"{amounts.money(before.amount, currency)} before",
+            amounts.change(now.cost, before.cost) if cost is not None else "",
+            (
+                ("per million tokens", amounts.money(per_million, currency) if now.tokens else "\u2013"),
+                ("requests without a price", amounts.count(now.unpriced)),
+            ),
+        ),
+        Card(
+            "Requests",
+            amounts.count(now.requests),
+            f"{amounts.count(before.requests)} before",
+            amounts.change(now.requests, before.requests),
+            (
+                ("failed", f"{amounts.count(now.errors)}, {amounts.share(now.errors, now.requests)}"),
+                (
+                    "left by their caller",
+                    f"{amounts.count(now.cancelled)}, {amounts.share(now.cancelled, now.requests)}",
+                ),
+            ),
+        ),
+        Card(
+            "Tokens",
+            amounts.count(now.tokens),
+            f"{amounts.count(before.tokens)} before",
+            amounts.change(now.tokens, before.tokens),
+            (
+                ("uncached input", amounts.count(now.uncached_tokens)),
+                (
+                    f"cached input, {amounts.share(now.cached_input_tokens, now.input_tokens)}",
+                    amounts.count(now.cached_input_tokens),
+                ),
+                ("output", amounts.count(now.output_tokens)),
+            ),
+        ),
+        Card(
+            "Time to the first token",
+            amounts.duration(latency.ttft_p50),
+            "for the median request",
+            parts=(
+                ("99 % within", amounts.duration(latency.ttft_p99)),
+                ("each token after it, median", amounts.duration(latency.tpot_p50)),
+                ("99 % within", amounts.duration(latency.tpot_p99)),
+            )
+            if latency.ttft_p50 is not None
+            else (),
+        ),
+    ]
+
+
+def _chart(span: Period, lines: list[figures.Figures]) -> dict[str, object]:
+    series = [
+        ("Uncached input", [line.uncached_tokens for line in lines]),
+        ("Cached input", [line.cached_input_tokens for line in lines]),
+        ("Output", [line.output_tokens for line in lines]),
+    ]
+    return chart(span, [line.name for line in lines], series, unit="tokens")
+
+
+def _first_steps(request: PortalRequest) -> dict[str, object]:
+    return {"has_key": ApiKey.objects.of(request.tenant).exists(), "base": api_base(request)}

@@ -1,0 +1,41 @@
+"""Template filters over portal/amounts.py."""
+
+from decimal import Decimal
+from typing import Any
+
+from django import template
+
+from headrace.portal import amounts
+
+register = template.Library()
+
+
+@register.filter
+def money(amount: Decimal | None, currency: str) -> str:
+    return amounts.money(amount, currency)
+
+
+@register.filter
+def exact(amount: Decimal | None, currency: str) -> str:
+    return amounts.exact(amount, currency)
+
+
+@register.filter
+def count(number: int | None) -> str:
+    return amounts.count(number)
+
+
+@register.filter
+def share(part: int, whole: int) -> str:
+    return amounts.share(part, whole)
+
+
+@register.filter
+def duration(milliseconds: float | None) -> str:
+    return amounts.duration(milliseconds)
+
+
+@register.filter
+def of(mapping: Any, key: Any) -> Any:
+    """`mapping[key]`, else the key itself: a name where there is one."""
+    return mapping.get(key, key)
