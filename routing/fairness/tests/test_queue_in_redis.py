@@ -14,7 +14,7 @@ from routing.fairness.order import CEILING, CLASSES, FairOrder
 
 LUA = files("tenants.meters") / "lua"
 QUEUE = (LUA / "queue.lua").read_text()
-POOL, ROOM = "h100", "hr:room:h100/r1"
+POOL, ROOM = "h100", "hr:m:room:h100/r1"
 NOW = 1000
 
 
@@ -31,7 +31,8 @@ class Queue:
 
     def join(self, name: str, tenant: str, priority: str, cost: float, need: int = 100) -> None:
         self.redis.hset(f"hr:hold:{name}", mapping={"meters": "[]", "expires": NOW + 1})
-        waiter = {"t": tenant, "c": priority, "v": cost, "ch": "grants", "p": [[ROOM, str(self.limit), need]]}
+        place = ["room", ROOM, str(self.limit), str(need), "room"]
+        waiter = {"t": tenant, "c": priority, "w": 1, "v": cost, "ch": "grants", "p": [place]}
         self.run("queue.join(ARGV[1], ARGV[2], ARGV[3])", POOL, name, json.dumps(waiter))
 
     def leave(self, name: str) -> None:
@@ -147,10 +148,10 @@ def test_one_larger_than_any_room_runs_alone() -> None:
 def test_it_takes_the_first_of_its_places_that_has_room() -> None:
     queue = Queue()
     queue.redis.hset("hr:hold:x", mapping={"meters": '[["gauge","k","1","1","concurrency"]]', "expires": NOW + 1})
-    places = [["hr:room:h100/r1", "1000", 100], ["hr:room:h100/r2", "1000", 300]]
-    queue.redis.set("hr:room:h100/r1", 950)
-    waiter = {"t": "acme", "c": "interactive", "v": 1, "ch": "grants", "p": places}
+    places = [["room", ROOM, "1000", "100", "room"], ["room", "hr:m:room:h100/r2", "1000", "300", "room"]]
+    queue.redis.set(ROOM, 950)
+    waiter = {"t": "acme", "c": "interactive", "w": 1, "v": 1, "ch": "grants", "p": places}
     queue.run("queue.join(ARGV[1], ARGV[2], ARGV[3])", POOL, "x", json.dumps(waiter))
     queue.grant()
-    assert queue.redis.get("hr:room:h100/r2") == "300"
-    assert [meter[1] for meter in json.loads(queue.redis.hget("hr:hold:x", "meters") or "")] == ["k", places[1][0]]
+    assert queue.redis.get("hr:m:room:h100/r2") == "300"
+    assert [meter[1] for meter in json.loads(queue.redis.hget("hr:hold:x", "meters") or "")] == ["k", places[1][1]]

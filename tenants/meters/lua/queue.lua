@@ -11,27 +11,25 @@
 --
 -- One queue's keys, all below hr:q:<pool>: `w` hash id -> waiter JSON; `l:<class>:<tenant>` list of ids;
 -- `c:<class>` zset of the tenants that wait, by service; `s` hash: service by <class>:<tenant>, and what classes are owed.
--- A waiter is {t tenant, c class, v virtual tokens (its cost in service), ch channel where its process listens,
--- p {{key, limit, need}, ...} the rooms of the replicas it may go to, best first, and what it needs of each}.
+-- A waiter is {t tenant, c class, w the tenant's weight, v virtual tokens (its cost in service), ch channel where its
+-- process listens, p the rooms of the replicas it may go to, best first, in the form in which holds keep meters}.
 local queue = {}
 local CLASSES = {'interactive', 'standard', 'batch'}
 local SHARE = 0.05
 local CEILING = {interactive = 1, standard = 0.95, batch = 0.85}
 local IDLE_SECONDS = 3600
-local ROOM = 'hr:room:'
+local OUTPUT_WEIGHT = 2
 
 local function base(pool) return 'hr:q:' .. pool .. ':' end
 
-function queue.pool_of(key)
-  if string.sub(key, 1, #ROOM) == ROOM then return string.match(key, '^hr:room:([^/]+)/') end
-end
+function queue.pool_of(key) return string.match(key, '^hr:m:room:([^/]+)/') end
 
 -- The first of `places` with room for a request of `class`, nil where there is none. An idle replica takes whatever
 -- comes: it will never have more.
 function queue.place(places, class)
   for index, place in ipairs(places) do
-    local held = tonumber(redis.call('GET', place[1]) or '0')
-    if held <= 0 or held + tonumber(place[3]) <= tonumber(place[2]) * CEILING[class] then return index end
+    local held = tonumber(redis.call('GET', place[2]) or '0')
+    if held <= 0 or held + tonumber(place[4]) <= tonumber(place[3]) * CEILING[class] then return index end
   end
 end
 
@@ -153,9 +151,9 @@ function queue.grant(pool, now)
         queue.take(hold, place)
         queue.serve(pool, waiter.c, waiter.t, waiter.v)
         book(pool, waiter.c, waiter.v)
-        redis.call('HSET', hold, 'granted', place[1], 'served', string.format('%.17g', waiter.v))
+        redis.call('HSET', hold, 'granted', place[2], 'served', cjson.encode({pool, waiter.c, waiter.t, waiter.w, waiter.v}))
         redis.call('HDEL', hold, 'waiting')
-        redis.call('PUBLISH', waiter.ch, cjson.encode({id, place[1]}))
+        redis.call('PUBLISH', waiter.ch, cjson.encode({id, place[2]}))
         granted = true
         break
       end
@@ -165,9 +163,21 @@ end
 
 -- The room of a replica as one more meter of a hold.
 function queue.take(hold, place)
-  local amount = string.format('%.0f', tonumber(place[3]))
-  redis.call('INCRBY', place[1], amount)
+  redis.call('INCRBY', place[2], place[4])
   local meters = redis.call('HGET', hold, 'meters')
-  local more = cjson.encode({'gauge', place[1], tostring(place[2]), amount, 'room'})
-  redis.call('HSET', hold, 'meters', meters == '[]' and '[' .. more .. ']' or string.sub(meters, 1, -2) .. ',' .. more .. ']')
+  local more = cjson.encode(place) .. ']'
+  redis.call('HSET', hold, 'meters', meters == '[]' and '[' .. more or string.sub(meters, 1, -2) .. ',' .. more)
+end
+
+-- The hold of a request ends: it waits no more, and what it used is its tenant's service in place of its worst case.
+-- `used`: amounts by measure; `served`: what the grant noted. Answer: the pool in which it waited.
+function queue.finish(id, waiting, served, used)
+  if waiting then
+    queue.leave(waiting, id)
+    return waiting
+  end
+  if not served or not used.input_tokens or not used.output_tokens then return nil end
+  local pool, class, tenant, weight, tokens = unpack(cjson.decode(served))
+  local cost = (tonumber(used.input_tokens) + OUTPUT_WEIGHT * tonumber(used.output_tokens)) / weight
+  queue.serve(pool, class, tenant, cost - tokens)
 end

@@ -1,0 +1,39 @@
+"""The verbs of a fair queue (lua/queue.lua) for whoever waits in it. Joining it is a part of `holds.admit`."""
+
+import msgspec
+import redis.asyncio
+
+from tenants.meters.scripts import QUIT, TEND
+
+class Waiter(msgspec.Struct, frozen=True):
+    """Who waits: its tenant, the tenant's weight, its class, its cost in virtual tokens, and where it listens.
+
+    places: the rooms it may go to, best first, as holds keep meters.
+    """
+
+    tenant: str = msgspec.field(name="t")
+    priority: str = msgspec.field(name="c")
+    cost: float = msgspec.field(name="v")
+    channel: str = msgspec.field(name="ch")
+    weight: float = msgspec.field(name="w")
+    places: list[list[str]] = msgspec.field(name="p")
+
+
+class Grant(msgspec.Struct, array_like=True):
+    """What the channel says: a request was given room."""
+
+    request_id: str
+    key: str
+
+
+async def tend(client: "redis.asyncio.Redis", pool: str, request_ids: list[str]) -> dict[str, str]:
+    """Give free room to those whose turn it is; the room (its key) of those of `request_ids` that have one."""
+    answer = await TEND.call(client, [], [pool, *request_ids])
+    pairs = zip(request_ids, answer, strict=True)
+    return {request_id: key.decode() for request_id, key in pairs if key}
+
+
+async def leave(client: "redis.asyncio.Redis", pool: str, request_id: str) -> str | None:
+    """Wait no longer; the key of the room, if one was granted meanwhile. May be repeated."""
+    key: bytes = await QUIT.call(client, [], [pool, request_id])
+    return key.decode() or None
