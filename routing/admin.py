@@ -107,6 +107,8 @@ class RoutePage(ModelAdmin):
     fieldsets = (
         (None, {"fields": ["model", "policy", ("cache_scope", "unknown_fields")]}),
         ("Timeouts, in seconds", {"fields": [TIMEOUT_FIELDS[:2], TIMEOUT_FIELDS[2:]]}),
+        ("While all replicas are busy", {"fields": [("queue_timeout", "queue_length")]}),
+        ("What counts as good, in seconds", {"fields": [("ttft_target", "tpot_target")]}),
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Route]:

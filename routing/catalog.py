@@ -11,7 +11,7 @@ from engines.protocols import PROTOCOLS, Upstream
 SELECTS = {
     "routing_model": "SELECT name, context_window, default_max_tokens, enabled, created_at FROM routing_model",
     "routing_route": "SELECT model_id, cache_scope, unknown_fields, policy, connect_timeout, first_byte_timeout,"
-    " between_events_timeout, total_timeout, ttft_target, tpot_target FROM routing_route",
+    " between_events_timeout, total_timeout, ttft_target, tpot_target, queue_timeout, queue_length FROM routing_route",
     "routing_target": "SELECT t.route_id, t.pool_id, t.provider_id, t.upstream_model, t.context_window"
     " FROM routing_target t ORDER BY t.route_id, t.position",
     "engines_pool": "SELECT name, engine, model, api_key, admin_key, orders_by_priority FROM engines_pool",
@@ -47,7 +47,7 @@ class Route(msgspec.Struct, frozen=True):
     """How a model is reached. Timeouts are seconds: connect, first byte, between events, total.
 
     ttft_target, tpot_target: seconds to the first byte and per token after it within which an answer counts as good;
-    None: any time is.
+    None: any time is. queue_timeout: seconds a request may wait for room; queue_length: how many may wait.
     """
 
     model: str
@@ -64,6 +64,8 @@ class Route(msgspec.Struct, frozen=True):
     targets: tuple[Target, ...]
     ttft_target: float | None = None
     tpot_target: float | None = None
+    queue_timeout: float = 30.0
+    queue_length: int = 1000
 
 
 class Catalog(msgspec.Struct, frozen=True):
@@ -92,8 +94,8 @@ def build(rows: Rows, unseal: Callable[[bytes], str]) -> Catalog:
     for name, window, default, enabled, created in rows["routing_model"]:
         if enabled and name in settings:
             stamp, chosen = int(created.timestamp()), tuple(targets.get(name, ()))
-            *timed, ttft, tpot = settings[name]
-            fields: list[Any] = [name, stamp, window, default, *timed, chosen, ttft, tpot]
+            *timed, ttft, tpot, patience, length = settings[name]
+            fields: list[Any] = [name, stamp, window, default, *timed, chosen, ttft, tpot, patience, length]
             routes[name] = Route(*fields)
     return Catalog(routes)
 

@@ -33,6 +33,7 @@ class UnknownFields(models.TextChoices):
     DROP = "drop"
 
 
+MOST_WAITING = 100_000
 POLICY_CHOICES = [(name, name.replace("_", " ")) for name in POLICIES]
 
 
@@ -123,6 +124,12 @@ class Route(models.Model):
     first_byte_timeout = _seconds(60, "To the first content.")
     between_events_timeout = _seconds(60, "Between two events of a stream.")
     total_timeout = _seconds(600, "For the whole request.")
+    queue_timeout = _seconds(30, "To wait for room while all replicas are busy.")
+    queue_length = models.PositiveIntegerField(
+        default=1000,
+        validators=[MaxValueValidator(MOST_WAITING)],
+        help_text="Requests that may wait at a time, a quarter of them of one tenant. 0: none waits.",
+    )
     ttft_target = _target_seconds("An answer is good if its first byte comes within so many seconds.")
     tpot_target = _target_seconds("An answer is good if each token after the first takes at most so many seconds.")
 
@@ -133,6 +140,10 @@ class Route(models.Model):
             models.CheckConstraint(condition=Q(policy__in=list(POLICIES)), name="routing_route_policy"),
             models.CheckConstraint(condition=_timeouts_hold(), name="routing_route_timeouts"),
             models.CheckConstraint(condition=_targets_hold(), name="routing_route_latency_targets"),
+            models.CheckConstraint(
+                condition=Q(queue_timeout__gt=0, queue_timeout__lte=LONGEST_TIMEOUT, queue_length__lte=MOST_WAITING),
+                name="routing_route_queue",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -32,7 +32,7 @@ class TenantAdmin(ModelAdmin):
     actions = ("suspend", "resume")
     readonly_fields = ("suspended_at", "created_at")
     fieldsets = (
-        (None, {"fields": [("slug", "name"), ("currency", "time_zone"), ("suspended_at", "created_at")]}),
+        (None, {"fields": [("slug", "name"), ("currency", "time_zone"), "weight", ("suspended_at", "created_at")]}),
         LIMITS,
     )
     list_fullwidth = True

@@ -22,7 +22,10 @@ LIMIT_COLUMNS = (
 _limits = ", ".join(LIMIT_COLUMNS)
 # table -> the SELECT that loads it; each takes `WHERE pk = ANY(...)` for a part of it.
 SELECTS = {
-    "tenants_tenant": (f"SELECT slug, currency, time_zone, suspended_at, {_limits} FROM tenants_tenant", "slug"),
+    "tenants_tenant": (
+        f"SELECT slug, currency, time_zone, weight, suspended_at, {_limits} FROM tenants_tenant",
+        "slug",
+    ),
     "tenants_project": (f"SELECT id, slug, {_limits} FROM tenants_project", "id"),
     "tenants_apikey": (
         "SELECT public_id, digest, tenant_id, project_id, models, priority, expires_at, revoked_at,"
@@ -36,13 +39,14 @@ SELECTS = {
 class Principal(msgspec.Struct):
     """Who calls: a key, its project and tenant, and the limits above it.
 
-    models: the public names it may call, None = all. meters: key's, project's, tenant's. The largest prompt and output
-    are the tightest of the three, None = unlimited.
+    weight: the tenant's share of busy replicas. models: the public names it may call, None = all. meters: key's,
+    project's, tenant's. The largest prompt and output are the tightest of the three, None = unlimited.
     """
 
     tenant: str
     currency: str
     time_zone: str
+    weight: float
     project: str
     key: str
     models: frozenset[str] | None
@@ -115,7 +119,7 @@ class Keyring:
     def _make(self, ref: str) -> Principal:
         key = self._rows["tenants_apikey"][ref]
         public_id, _, tenant_slug, project_id, models, priority, expires_at, revoked_at, *key_limits = key
-        _, currency, time_zone, suspended_at, *tenant_limits = self._rows["tenants_tenant"][tenant_slug]
+        _, currency, time_zone, weight, suspended_at, *tenant_limits = self._rows["tenants_tenant"][tenant_slug]
         _, project, *project_limits = self._rows["tenants_project"][str(project_id)]
         scopes = {
             ("key", public_id): dict(zip(LIMIT_COLUMNS, key_limits, strict=True)),
@@ -126,6 +130,7 @@ class Keyring:
             tenant=tenant_slug,
             currency=currency,
             time_zone=time_zone,
+            weight=float(weight),
             project=project,
             key=public_id,
             models=frozenset(models) if models else None,

@@ -5,6 +5,7 @@ import redis.asyncio
 
 from tenants.meters.scripts import QUIT, TEND
 
+
 class Waiter(msgspec.Struct, frozen=True):
     """Who waits: its tenant, the tenant's weight, its class, its cost in virtual tokens, and where it listens.
 

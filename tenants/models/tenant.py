@@ -1,3 +1,6 @@
+from decimal import Decimal
+
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
@@ -7,6 +10,8 @@ from tenants.models.limits import Limits
 from tenants.models.names import slug_constraint, slug_field
 from tenants.time_zones import check_time_zone
 
+LEAST_WEIGHT, MOST_WEIGHT = Decimal("0.1"), Decimal(100)
+
 
 class Tenant(Limits):
     """A customer of the platform: the owner of projects, keys, usage and invoices. Its primary key is its slug."""
@@ -15,6 +20,13 @@ class Tenant(Limits):
     name = models.CharField(max_length=200)
     currency = models.CharField(max_length=3, default="USD", validators=[check_currency])
     time_zone = models.CharField(max_length=64, default="UTC", validators=[check_time_zone])
+    weight = models.DecimalField(
+        max_digits=6,
+        decimal_places=2,
+        default=Decimal(1),
+        validators=[MinValueValidator(LEAST_WEIGHT), MaxValueValidator(MOST_WEIGHT)],
+        help_text="Its share of busy replicas against others': twice the weight is twice the tokens while both wait.",
+    )
     suspended_at = models.DateTimeField(null=True, blank=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
@@ -24,6 +36,9 @@ class Tenant(Limits):
             *Limits.Meta.constraints,
             slug_constraint("slug"),
             models.CheckConstraint(condition=Q(currency__regex=r"^[A-Z]{3}$"), name="tenants_tenant_currency"),
+            models.CheckConstraint(
+                condition=Q(weight__gte=LEAST_WEIGHT, weight__lte=MOST_WEIGHT), name="tenants_tenant_weight"
+            ),
         ]
 
     def __str__(self) -> str:

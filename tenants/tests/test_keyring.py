@@ -10,7 +10,7 @@ NOLIMITS = (None,) * 6
 
 
 def tenant(slug: str = "acme", *, suspended_at: datetime | None = None, limits: tuple[Any, ...] = NOLIMITS) -> Any:
-    return (slug, "EUR", "Europe/Paris", suspended_at, *limits)
+    return (slug, "EUR", "Europe/Paris", 1, suspended_at, *limits)
 
 
 def project(number: int = 1, slug: str = "app", *, limits: tuple[Any, ...] = NOLIMITS) -> Any:

@@ -90,6 +90,7 @@ def _route(route: Route) -> Document:
             "between_events": route.between_events_timeout,
             "total": route.total_timeout,
         },
+        "queue": {"timeout": route.queue_timeout, "length": route.queue_length},
     }
 
 
@@ -100,6 +101,7 @@ def _tenant(tenant: Tenant) -> Document:
         "name": tenant.name,
         "currency": tenant.currency,
         "time_zone": tenant.time_zone,
+        "weight": tenant.weight,
         "suspended": tenant.is_suspended,
         **_limits(tenant),
         **written(budgets),

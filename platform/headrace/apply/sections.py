@@ -50,7 +50,7 @@ KEY = Kind(
 TENANT = Kind(
     "tenant",
     "slug",
-    {"name": text, "currency": text, "time_zone": text, "suspended": truth},
+    {"name": text, "currency": text, "time_zone": text, "weight": amount, "suspended": truth},
     groups=LIMITS,
     children={"projects": PROJECT, "members": MEMBER, "keys": KEY, "budgets": BUDGET},
     later=("legal_entity",),
@@ -97,7 +97,8 @@ ROUTE = Kind(
             "first_byte": ("first_byte_timeout", seconds),
             "between_events": ("between_events_timeout", seconds),
             "total": ("total_timeout", seconds),
-        }
+        },
+        "queue": {"timeout": ("queue_timeout", seconds), "length": ("queue_length", whole)},
     },
     children={"targets": TARGET},
     later=("conditions",),

@@ -25,6 +25,7 @@ models:
       targets: [local, {provider: hosted, model: big}]
       timeouts: {connect: 2.5, first_byte: 30, between_events: 20, total: 300}
       policy: least_loaded
+      queue: {timeout: 12.5, length: 40}
       cache_scope: shared
       unknown_fields: drop
   - {name: org/other-1.5, context_window: 500}
@@ -33,6 +34,7 @@ tenants:
     name: Acme & Söhne
     currency: EUR
     time_zone: Asia/Kolkata
+    weight: 2.5
     limits: {requests_per_minute: 600, concurrency: 10}
     budgets:
       monthly: 2500.5
