@@ -12,6 +12,7 @@ import redis.asyncio
 
 from tenants.meters.meter import COST, Meter
 from tenants.meters.scripts import ADMIT, CORRECT, EXPIRED, GRACE, MOVE, RENEW, SETTLE, WITHDRAW, Argument
+from tenants.meters.waiting import Waiter
 
 HOLDS = "hr:holds"
 USAGE = "hr:usage"
@@ -77,7 +78,11 @@ _REFUSALS: dict[bytes, type[NotHeld]] = {
 
 
 class NoRoom(Exception):
-    """The limits would let it pass, but none of the rooms it was offered has any."""
+    """The limits would let it pass, but none of the rooms it was offered has any, and no more may wait for it."""
+
+
+class NoTurn(Exception):
+    """No room either, and its tenant has as many waiting as it may."""
 
 
 class Ended(Exception):
@@ -117,23 +122,32 @@ def _keys(request_id: str) -> list[str]:
 
 
 async def admit(
-    client: "redis.asyncio.Redis", *, request_id: str, lease_ms: int, taken: Taken, record: bytes
+    client: "redis.asyncio.Redis",
+    *,
+    request_id: str,
+    lease_ms: int,
+    taken: Taken,
+    record: bytes,
+    waiter: Waiter | None = None,
 ) -> list[Level]:
     """Take `taken` from all its meters or from none, and hold it for `lease_ms`. May be repeated by `request_id`.
 
     record: the usage event as it would be with no use at all, so that anybody can settle the hold. `taken.room` is set
-    to the room it took. Raises NotHeld, NoRoom, Ended; redis.RedisError when Redis does not answer.
+    to the room it took; where none of several has any, `waiter` waits for one and `taken.room` stays None.
+    Raises NotHeld, NoRoom, NoTurn, Ended; redis.RedisError when Redis does not answer.
     """
     arguments: list[Argument] = [request_id, lease_ms, record, taken.as_json(), taken.amounts.get(COST, "")]
     for meter in taken.meters:
         arguments += [meter.kind, meter.limit, taken.amounts[meter.measure]]
-    arguments.append(taken.rooms_as_json())
+    arguments += [taken.rooms_as_json(), _encode(waiter) if waiter else ""]
     answer = await ADMIT.call(client, _keys(request_id) + [meter.key for meter in taken.meters], arguments)
     if answer[0] == b"held":
         taken.room = answer[1] - 1 if answer[1] else None
         return _levels(taken.meters, answer[2:])
     if answer[0] == b"no_room":
         raise NoRoom
+    if answer[0] == b"no_turn":
+        raise NoTurn
     raise _not_held(taken, answer) or Ended(request_id)
 
 

@@ -9,7 +9,7 @@ import redis
 import redis.asyncio
 
 _LUA = files(__package__) / "lua"
-_COMMON = "".join((_LUA / f"{name}.lua").read_text() for name in ("exact", "kinds", "budgets"))
+_COMMON = "".join((_LUA / f"{name}.lua").read_text() for name in ("exact", "kinds", "budgets", "queue"))
 
 Argument = str | bytes | int
 
@@ -48,3 +48,5 @@ WITHDRAW = Script("withdraw")
 GRACE = Script("grace")
 REBUILD = Script("rebuild")
 TRUST = Script("trust")
+TEND = Script("tend")
+QUIT = Script("quit")

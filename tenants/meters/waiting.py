@@ -7,9 +7,9 @@ from tenants.meters.scripts import QUIT, TEND
 
 
 class Waiter(msgspec.Struct, frozen=True):
-    """Who waits: its tenant, the tenant's weight, its class, its cost in virtual tokens, and where it listens.
+    """How a request waits: its tenant and class, the tenant's weight, its cost in virtual tokens, where it listens.
 
-    places: the rooms it may go to, best first, as holds keep meters.
+    most: how many may wait in the queue, a quarter of them of one tenant.
     """
 
     tenant: str = msgspec.field(name="t")
@@ -17,7 +17,7 @@ class Waiter(msgspec.Struct, frozen=True):
     cost: float = msgspec.field(name="v")
     channel: str = msgspec.field(name="ch")
     weight: float = msgspec.field(name="w")
-    places: list[list[str]] = msgspec.field(name="p")
+    most: int
 
 
 class Grant(msgspec.Struct, array_like=True):

@@ -8,9 +8,10 @@ from headrace.api.charges import quotes_of, worst_cost
 from headrace.api.chat_request import ChatRequest
 from headrace.api.errors import ApiError
 from headrace.api.exchange import Exchange
+from headrace.api.fit import Fit, Place
 from headrace.api.gateway import Gateway
 from headrace.api.holding import count_prompt, hold, withdraw
-from headrace.api.places import Fit, Place, check_unknown, first_places
+from headrace.api.places import check_unknown, first_places
 from headrace.api.refusals import no_price, refusal
 from routing.catalog import Route
 from tenants.keyring import Principal
@@ -35,7 +36,9 @@ def find_route(gateway: Gateway, principal: Principal, model: str) -> Route:
     return route
 
 
-async def admit(gateway: Gateway, principal: Principal, chat: ChatRequest, labels: dict[str, str]) -> Exchange:
+async def admit(
+    gateway: Gateway, principal: Principal, chat: ChatRequest, *, labels: dict[str, str], priority: str
+) -> Exchange:
     """Take the request's worst case from every meter above its key, or raise ApiError having taken nothing.
 
     Where an estimate's error could decide on a hard budget, the engine counts the prompt and it is taken anew.
@@ -44,7 +47,7 @@ async def admit(gateway: Gateway, principal: Principal, chat: ChatRequest, label
     check_unknown(chat, route)
     found = first_places(gateway, principal, chat, route)[:_MOST_ROOMS]
     choice, fit = found[0]
-    exchange = _draft(gateway, principal, chat, labels, route, found)
+    exchange = _draft(gateway, principal, chat, labels, priority, route, found)
     try:
         exchange.levels = await hold(gateway, exchange, found)
         if not any(map(_is_near, exchange.levels)):
@@ -58,7 +61,7 @@ async def admit(gateway: Gateway, principal: Principal, chat: ChatRequest, label
         if counted is None:
             raise refusal(exchange, said) from None
     found = [(one, Fit(counted, fit.max_tokens)) for one, _ in found if one.target is choice.target]
-    exchange = _draft(gateway, principal, chat, labels, route, found)
+    exchange = _draft(gateway, principal, chat, labels, priority, route, found)
     try:
         exchange.levels = await hold(gateway, exchange, found)
     except NotHeld as said:
@@ -71,6 +74,7 @@ def _draft(
     principal: Principal,
     chat: ChatRequest,
     labels: dict[str, str],
+    priority: str,
     route: Route,
     found: list[Place],
 ) -> Exchange:
@@ -117,6 +121,7 @@ def _draft(
         quotes=quotes,
         prompt_estimate=prompt,
         max_tokens=max_tokens,
+        priority=priority,
     )
     if None in quotes.values():
         for budget in budgets:

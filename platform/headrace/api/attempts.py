@@ -17,8 +17,10 @@ from engines.errors import AccountRefused, Busy, Rejected, TimedOut, UpstreamErr
 from headrace.api import metrics
 from headrace.api.errors import ApiError
 from headrace.api.exchange import Exchange
+from headrace.api.fit import Fit, Place
 from headrace.api.gateway import Gateway
-from headrace.api.places import Fit, Place, places
+from headrace.api.places import places
+from headrace.api.turn import wait_for_room
 from routing.breaker import Pass
 from routing.catalog import Replica
 from routing.selection import Choice
@@ -40,10 +42,12 @@ class Answering(Protocol):
 
 
 async def answer_by_any(gateway: Gateway, exchange: Exchange, answer: Answering) -> None:
-    """Have the answer given by the exchange's replica or, before the first byte, by another.
+    """Have the answer given by the exchange's replica, once it has room, or, before the first byte, by another.
 
     Raises UpstreamError: the most telling of the failures; ApiError where the request cannot go on.
     """
+    if exchange.waits_for:
+        await wait_for_room(gateway, exchange, exchange.waits_for)
     gateway.retries.note_request(exchange.route.model)
     failures: list[UpstreamError] = []
     tried: list[Replica] = []

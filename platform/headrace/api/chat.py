@@ -16,6 +16,7 @@ from headrace.api.exchange import ClientLeft, Exchange
 from headrace.api.gateway import Gateway
 from headrace.api.stream import StreamedAnswer
 from headrace.api.streaming import StreamingConsumer
+from headrace.api.turn import HEADER, priority_of
 from headrace.api.whole import WholeAnswer
 from tenants.keyring import Principal
 
@@ -40,7 +41,10 @@ class ChatConsumer(StreamingConsumer):
         assert self._principal is not None
         gateway = self.gateway
         chat = parse(body, settings.MEDIA_HOSTS)
-        exchange = self._exchange = await admit(gateway, self._principal, chat, self._labels())
+        priority = priority_of(self._principal.priority, self.header(HEADER).decode("latin-1"))
+        exchange = self._exchange = await admit(
+            gateway, self._principal, chat, labels=self._labels(), priority=priority
+        )
         exchange.task, exchange.is_watched = asyncio.current_task(), self.drop is not None
         self.request_id = exchange.id
         gateway.pulse.add(exchange)

@@ -14,6 +14,7 @@ from engines.protocols import Attempt
 from headrace.api.charges import Quotes
 from headrace.api.chat_request import ChatRequest
 from headrace.api.estimate import tokenizer
+from headrace.api.fit import Place
 from headrace.api.usage_meter import Counts, UsageMeter
 from routing.catalog import Route
 from routing.prefix_index import Sent
@@ -48,6 +49,7 @@ class Exchange:
         quotes: Quotes,
         prompt_estimate: int,
         max_tokens: int,
+        priority: str,
     ) -> None:
         self.id = str(request_id)
         self.chat, self.principal, self.route = chat, principal, route
@@ -55,6 +57,7 @@ class Exchange:
         self.taken, self.event = taken, event
         self.quotes = quotes  # by target's name: its price when the request was admitted, None = unpriced
         self.prompt_estimate, self.max_tokens = prompt_estimate, max_tokens
+        self.priority = priority  # its class in the queue, and for engines that order by it
         self.levels: list[Level] = []
         self.held_max_tokens = max_tokens  # what admission held for each choice: no later attempt may ask for more
         self.meter = self._new_meter()
@@ -76,6 +79,7 @@ class Exchange:
         self.has_room = False  # whether it holds room of its replica
         self.sent: Sent | None = None  # what the prefix index believed when its replica was asked; None: it was not
         self.on_silence: Callable[[float], None] | None = None  # told the time each beat, while all deadlines hold
+        self.waits_for: list[Place] = []  # where it may go once there is room; empty: it has a replica
         self.moves = 0  # asked of Redis; each has a number of its own
         self.task: asyncio.Task[None] | None = None
         self.interruption: Exception | None = None

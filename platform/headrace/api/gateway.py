@@ -20,6 +20,7 @@ from headrace.api import metrics
 from headrace.api.estimate import Estimator
 from headrace.api.placing import Placing
 from headrace.api.pulse import Pulse
+from headrace.api.queueing import Queueing
 from headrace.api.readings import Readings
 from headrace.api.settler import Settler
 from headrace.api.snapshot import Snapshot
@@ -88,11 +89,13 @@ class Gateway:
         self.spool = Spool(settings.HOME / "spool", self.redis)
         self.withdrawals = Withdrawals(self.redis)
         self.pulse = Pulse(self.redis, self.estimator, lease_seconds=settings.LEASE_SECONDS)
+        self.queueing = Queueing(settings.REDIS_URL, self.redis)
         self.settler = Settler(
             client=self.client,
             estimator=self.estimator,
             placing=self.placing,
             pulse=self.pulse,
+            queueing=self.queueing,
             redis=self.redis,
             spool=self.spool,
         )
@@ -109,6 +112,8 @@ class Gateway:
             self.pulse.renew_for_ever,
             self.spool.deliver_for_ever,
             self.withdrawals.deliver_for_ever,
+            self.queueing.listen,
+            self.queueing.tend_for_ever,
             self.placing.follow_load,
             self.placing.tell_for_ever,
             self.placing.hear_for_ever,

@@ -7,8 +7,9 @@ import redis
 
 from headrace.api.errors import ApiError
 from headrace.api.exchange import Exchange
+from headrace.api.fit import Place
 from headrace.api.gateway import Gateway
-from headrace.api.places import Place
+from headrace.api.turn import busy, take_place, too_many, waiter_of
 from tenants.meters import holds
 from tenants.meters.holds import Level, NotHeld
 
@@ -44,6 +45,7 @@ async def count_prompt(gateway: Gateway, exchange: Exchange, *, is_held: bool) -
 async def withdraw(gateway: Gateway, exchange: Exchange) -> None:
     """Undo the hold as if it had never been asked for."""
     gateway.placing.ended(exchange)
+    gateway.queueing.forget(exchange.id)
     await asyncio.shield(gateway.background(_withdraw(gateway, exchange.id)))
 
 
@@ -63,6 +65,10 @@ async def _give_back(gateway: Gateway, exchange: Exchange, taking: "asyncio.Task
 
 
 async def _take(gateway: Gateway, exchange: Exchange, found: list[Place]) -> list[Level]:
+    waiter = waiter_of(gateway, exchange)
+    if waiter:  # it may be told of room before it is told that it waits
+        gateway.queueing.expect(exchange.id, exchange.target.name)
+    is_waiting = False
     try:
         levels = await holds.admit(
             gateway.redis,
@@ -70,16 +76,21 @@ async def _take(gateway: Gateway, exchange: Exchange, found: list[Place]) -> lis
             lease_ms=gateway.lease_ms,
             taken=exchange.taken,
             record=_encode(exchange.event),
+            waiter=waiter,
         )
+        is_waiting = exchange.taken.room is None and bool(exchange.taken.rooms)
     except holds.NoRoom:
-        raise ApiError("no_capacity", "All replicas of this model are busy.", retry_after=1) from None
+        raise busy(exchange) from None
+    except holds.NoTurn:
+        raise too_many(exchange) from None
     except redis.RedisError:
         gateway.withdrawals.add(exchange.id)
         raise ApiError("redis_unavailable", "Limits cannot be checked right now.", retry_after=1) from None
-    if exchange.taken.room is not None:
-        choice, fit = found[exchange.taken.room]
-        if choice is not exchange.choice:
-            max_tokens = min(fit.max_tokens, exchange.held_max_tokens)
-            exchange.go_to(choice, prompt_estimate=fit.prompt, max_tokens=max_tokens)
-        gateway.placing.took(exchange)
+    finally:
+        if not is_waiting:
+            gateway.queueing.forget(exchange.id)
+    if is_waiting:
+        exchange.waits_for = found
+    elif exchange.taken.rooms:
+        take_place(gateway, exchange, found)
     return levels

@@ -37,6 +37,10 @@ PREFIX_TOKENS = Counter(
 )
 PREFIX_ENTRIES = Gauge("headrace_prefix_index_entries", "Blocks the prefix indexes hold.", multiprocess_mode="livesum")
 PREFIX_BYTES = Gauge("headrace_prefix_index_bytes", "Memory the prefix indexes take.", multiprocess_mode="livesum")
+WAITING = Gauge("headrace_waiting", "Requests that wait for room.", ("model",), multiprocess_mode="livesum")
+QUEUED = Histogram(
+    "headrace_queue_seconds", "From admission to room, of those that waited.", ("model", "target"), buckets=_SECONDS
+)
 REFUSED = Counter("headrace_refused", "Requests refused before admission, by error code.", ("code",))
 # sent: a further attempt was made; no_budget: there were too many of late; no_room: nobody else had room.
 RETRIES = Counter("headrace_retries", "Further attempts wanted before the first byte, by outcome.", ("outcome",))
@@ -63,6 +67,8 @@ def observe(event: UsageEvent) -> None:
         ESTIMATED.labels(event.model, event.target).inc()
     if event.fallback:
         FALLBACKS.labels(event.model, event.target).inc()
+    if event.queue_ms:
+        QUEUED.labels(event.model, event.target).observe(event.queue_ms / 1000)
     if event.ttft_ms is not None:
         TTFT.labels(event.model, event.target).observe(event.ttft_ms / 1000)
     if event.tpot_ms is not None:

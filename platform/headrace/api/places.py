@@ -2,25 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
-import msgspec
-
 from headrace.api.chat_request import ChatRequest
 from headrace.api.errors import ApiError
 from headrace.api.estimate import tokenizer
+from headrace.api.fit import Fit, Place
 from headrace.api.gateway import Gateway
 from routing.catalog import Replica, Route, Target
-from routing.selection import Choice, Want
+from routing.selection import Want
 from tenants.keyring import Principal
-
-
-class Fit(msgspec.Struct, frozen=True):
-    """A chat at one target: its prompt there, estimated, and the max_tokens of each choice."""
-
-    prompt: int
-    max_tokens: int
-
-
-Place = tuple[Choice, Fit]
 
 
 def first_places(gateway: Gateway, principal: Principal, chat: ChatRequest, route: Route) -> list[Place]:

@@ -17,6 +17,7 @@ from headrace.api.exchange import Exchange
 from headrace.api.final_word import FinalWord, deliver
 from headrace.api.placing import Placing
 from headrace.api.pulse import Pulse
+from headrace.api.queueing import Queueing
 from headrace.api.spool import Spool
 from headrace.api.usage_meter import Counts
 from tenants.meters.meter import COST, INPUT_TOKENS, OUTPUT_TOKENS
@@ -37,10 +38,12 @@ class Settler:
         estimator: Estimator,
         placing: Placing,
         pulse: Pulse,
+        queueing: Queueing,
         redis: "redis.asyncio.Redis",
         spool: Spool,
     ) -> None:
-        self._client, self._estimator, self._placing, self._pulse = client, estimator, placing, pulse
+        self._client, self._estimator, self._placing = client, estimator, placing
+        self._pulse, self._queueing = pulse, queueing
         self._redis, self._spool = redis, spool
         self._endings: dict[str, asyncio.Task[Counts]] = {}
 
@@ -74,6 +77,7 @@ class Settler:
             return await self._settle(exchange, status)
         finally:  # whatever went wrong: a hold that nobody settles must not be renewed for ever
             self._pulse.remove(exchange)
+            self._queueing.forget(exchange.id)
             self._placing.ended(exchange)
 
     async def _settle(self, exchange: Exchange, status: str) -> Counts:

@@ -1,9 +1,11 @@
 -- Take from every meter or from none, and write the hold. Repeating it for one id changes nothing and says the same.
 -- KEYS: hold, index of holds, tombstone, then one a meter.
 -- ARGV: id, lease ms, record JSON, meters JSON (as the hold keeps them), cost at worst in nano-units ('' unpriced), then
---       kind, limit, amount of each meter; last of all, JSON of further meters in the hold's form of which it takes one as
---       well: the first that has room.
--- Answer: {'held', number of the one it took (0: none was given), free, reset_ms, free, reset_ms, ...} | {'no_room'}
+--       kind, limit, amount of each meter; last of all, JSON of rooms in the hold's form, of which it takes one as well:
+--       the first that has some; and how it waits if none has (queue.lua's waiter without its places, and `most` who may
+--       wait), '' if it does not.
+-- Answer: {'held', number of the room it took (0: it waits, or none was given), free, reset_ms, free, reset_ms, ...}
+--         | {'no_room'} (nor may more wait) | {'no_turn'} (nor may more of its tenant)
 --         | {word of a kind's check, meter number, wait ms, left, free, reset_ms, free, reset_ms, ...}
 --         | {'ended'} when the id has already been settled.
 local now = clock()
@@ -20,6 +22,24 @@ local function look(answer)
     answer[#answer + 1] = reset
   end
   return answer
+end
+
+local rooms, waiter = cjson.decode(ARGV[#ARGV - 1]), ARGV[#ARGV] ~= '' and cjson.decode(ARGV[#ARGV])
+
+-- Those who wait already are not passed.
+local function first_room()
+  for _, room in ipairs(rooms) do
+    local class = waiter and waiter.c or 'interactive'
+    local is_free = not waiter or not queue.is_ahead(queue.pool_of(room[2]), class)
+    if is_free and queue.place({room}, class) then return room end
+  end
+end
+
+local function number_of(key)
+  for index, room in ipairs(rooms) do
+    if room[2] == key then return index end
+  end
+  return 0
 end
 
 -- The most final answer is the one to give: first what waiting does not cure, then the longest wait.
@@ -41,22 +61,27 @@ if redis.call('EXISTS', KEYS[1]) == 0 then
     if said and (not refusal or is_more_final(said, refusal)) then refusal = said end
   end
   if refusal then return look(refusal) end
-  local held, rooms, number = ARGV[4], cjson.decode(ARGV[#ARGV]), 0
-  for index, room in ipairs(rooms) do
-    local kind, key, limit, amount = unpack(room)
-    if not kinds[kind].check(key, limit, amount, now) then
-      number = index
-      kinds[kind].take(key, limit, amount, now)
-      held = held:sub(1, -2) .. (held == '[]' and '' or ',') .. cjson.encode(room) .. ']'
-      break
-    end
+  local room = first_room()
+  local pool = rooms[1] and not room and queue.pool_of(rooms[1][2])
+  if pool then
+    if not waiter then return {'no_room'} end
+    local all, own = queue.length(pool, waiter.t)
+    if all >= waiter.most then return {'no_room'} end
+    if own >= math.max(1, math.floor(waiter.most / 4)) then return {'no_turn'} end
   end
-  if #rooms > 0 and number == 0 then return {'no_room'} end
   for _, meter in ipairs(meters) do meter.kind.take(meter.key, meter.limit, meter.amount, now) end
   local expires = whole(now + tonumber(ARGV[2]))
-  redis.call('HSET', KEYS[1], 'record', ARGV[3], 'meters', held, 'expires', expires, 'cost', ARGV[5])
-  redis.call('HSET', KEYS[1], 'room', number)
+  redis.call('HSET', KEYS[1], 'record', ARGV[3], 'meters', ARGV[4], 'expires', expires, 'cost', ARGV[5])
   redis.call('ZADD', KEYS[2], expires, ARGV[1])
+  if room then
+    queue.take(KEYS[1], room)
+    redis.call('HSET', KEYS[1], 'granted', room[2])
+  elseif pool then
+    waiter.p = rooms
+    redis.call('HSET', KEYS[1], 'waiting', pool)
+    queue.join(pool, ARGV[1], cjson.encode(waiter))
+    queue.grant(pool, now)
+  end
 end
 
-return look({'held', tonumber(redis.call('HGET', KEYS[1], 'room'))})
+return look({'held', number_of(redis.call('HGET', KEYS[1], 'granted'))})

@@ -43,4 +43,5 @@ end
 for _, meter in ipairs(taken) do kinds[meter[1]].take(meter[2], meter[3], meter[4], now) end
 local meters = #kept > 0 and cjson.encode(kept) or '[]'
 redis.call('HSET', KEYS[1], 'step', step, 'record', ARGV[2], 'progress', ARGV[3], 'meters', meters)
+queue.freed(held, {}, now)
 return {'moved'}

@@ -22,7 +22,7 @@ local OUTPUT_WEIGHT = 2
 
 local function base(pool) return 'hr:q:' .. pool .. ':' end
 
-function queue.pool_of(key) return string.match(key, '^hr:m:room:([^/]+)/') end
+function queue.pool_of(key) return string.match(key, '^hr:m:room:([^/]+)') end
 
 -- The first of `places` with room for a request of `class`, nil where there is none. An idle replica takes whatever
 -- comes: it will never have more.
@@ -169,15 +169,27 @@ function queue.take(hold, place)
   redis.call('HSET', hold, 'meters', meters == '[]' and '[' .. more or string.sub(meters, 1, -2) .. ',' .. more)
 end
 
--- The hold of a request ends: it waits no more, and what it used is its tenant's service in place of its worst case.
--- `used`: amounts by measure; `served`: what the grant noted. Answer: the pool in which it waited.
-function queue.finish(id, waiting, served, used)
+-- The hold of a request ends, and what it gave back goes to those whose turn it is. It waits no more itself; and what it
+-- used is its tenant's service, in place of what it was counted for.
+-- waiting, served: as the hold had them. used: amounts by measure. meters: what it held.
+function queue.finish(id, waiting, served, used, meters, now)
+  local pools = {}
   if waiting then
     queue.leave(waiting, id)
-    return waiting
+    pools[waiting] = true
   end
-  if not served or not used.input_tokens or not used.output_tokens then return nil end
-  local pool, class, tenant, weight, tokens = unpack(cjson.decode(served))
-  local cost = (tonumber(used.input_tokens) + OUTPUT_WEIGHT * tonumber(used.output_tokens)) / weight
-  queue.serve(pool, class, tenant, cost - tokens)
+  if served and used.input_tokens and used.output_tokens then
+    local pool, class, tenant, weight, tokens = unpack(cjson.decode(served))
+    local cost = (tonumber(used.input_tokens) + OUTPUT_WEIGHT * tonumber(used.output_tokens)) / weight
+    queue.serve(pool, class, tenant, cost - tokens)
+  end
+  queue.freed(meters, pools, now)
+end
+
+-- Rooms among `meters` were given back.
+function queue.freed(meters, pools, now)
+  for _, meter in pairs(meters) do
+    if meter[5] == 'room' then pools[queue.pool_of(meter[2])] = true end
+  end
+  for pool in pairs(pools) do queue.grant(pool, now) end
 end

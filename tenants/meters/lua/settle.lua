@@ -10,7 +10,7 @@ local tombstone = redis.call('GET', KEYS[3])
 if tombstone == 'final' or (tombstone and reaping) then return 'ended' end
 if tombstone then return tombstone end
 
-local hold = redis.call('HMGET', KEYS[1], 'meters', 'expires')
+local hold = redis.call('HMGET', KEYS[1], 'meters', 'expires', 'waiting', 'served')
 if reaping then
   if not hold[1] then
     redis.call('ZREM', KEYS[2], ARGV[1])
@@ -19,8 +19,8 @@ if reaping then
   if tonumber(hold[2]) > now then return 'alive' end
 end
 
-local used = cjson.decode(ARGV[2])
-for _, meter in ipairs(cjson.decode(hold[1] or ARGV[7])) do
+local used, meters = cjson.decode(ARGV[2]), cjson.decode(hold[1] or ARGV[7])
+for _, meter in ipairs(meters) do
   local kind, key, limit, amount, measure = unpack(meter)
   if hold[1] then
     kinds[kind].give(key, limit, amount, used[measure] or amount, now)
@@ -31,6 +31,7 @@ end
 if hold[1] then
   redis.call('DEL', KEYS[1])
   redis.call('ZREM', KEYS[2], ARGV[1])
+  queue.finish(ARGV[1], hold[3], hold[4], used, meters, now)
 end
 redis.call('XADD', KEYS[4], '*', 'e', ARGV[3])
 redis.call('SET', KEYS[3], reaping and ('reaped:' .. ARGV[6]) or 'final', 'EX', ARGV[4])

@@ -9,13 +9,15 @@ for at = 2, #ARGV do
   if redis.call('EXISTS', tombstone) == 1 then
     answer[#answer + 1] = 'ended'
   else
-    local meters = redis.call('HGET', hold, 'meters')
-    for _, meter in ipairs(meters and cjson.decode(meters) or {}) do
+    local kept = redis.call('HMGET', hold, 'meters', 'waiting', 'served')
+    local meters = kept[1] and cjson.decode(kept[1])
+    for _, meter in ipairs(meters or {}) do
       local kind, key, limit, amount = unpack(meter)
       kinds[kind].give(key, limit, amount, '0', now)
     end
     redis.call('DEL', hold)
     redis.call('ZREM', KEYS[1], id)
+    if meters then queue.finish(id, kept[2], kept[3], {input_tokens = 0, output_tokens = 0}, meters, now) end
     redis.call('SET', tombstone, 'final', 'EX', ARGV[1])
     answer[#answer + 1] = meters and 'withdrawn' or 'unknown'
   end

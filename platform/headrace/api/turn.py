@@ -1,0 +1,89 @@
+"""A request's turn while all replicas are busy: what it tells the fair queue, and the wait before its first attempt."""
+
+import time
+
+import redis
+
+from headrace.api import metrics
+from headrace.api.errors import ApiError
+from headrace.api.exchange import Exchange
+from headrace.api.fit import Place
+from headrace.api.gateway import Gateway
+from routing.fairness.order import CLASSES, cost
+from tenants.meters.waiting import Waiter
+
+HEADER = b"x-headrace-priority"
+
+
+def priority_of(own: str, wished: str) -> str:
+    """The class of a request: its key's `own`, or the lower one its client wishes. Raises ApiError."""
+    if not wished:
+        return own
+    if wished not in CLASSES:
+        raise ApiError("invalid_request", f"{HEADER.decode()} is one of {', '.join(CLASSES)}.")
+    return max(own, wished, key=CLASSES.index)
+
+
+def level_of(priority: str) -> int:
+    """The class as engines that order by priority take it: the higher goes first."""
+    return len(CLASSES) - 1 - CLASSES.index(priority)
+
+
+def waiter_of(gateway: Gateway, exchange: Exchange) -> Waiter | None:
+    """How it waits if no replica has room; None where the route lets nobody wait."""
+    if not exchange.route.queue_length:
+        return None
+    want, who = exchange.choice.want, exchange.principal
+    return Waiter(
+        tenant=who.tenant,
+        priority=exchange.priority,
+        cost=cost(want.prompt, want.output, who.weight),
+        channel=gateway.queueing.channel,
+        weight=who.weight,
+        most=exchange.route.queue_length,
+    )
+
+
+async def wait_for_room(gateway: Gateway, exchange: Exchange, found: list[Place]) -> None:
+    """Wait, no longer than the route allows, until a replica of `found` has room and it is the request's turn.
+
+    Raises ApiError when the time is over. Whatever ends the wait, settling the request takes it out of the queue.
+    """
+    began = time.monotonic()
+    metrics.WAITING.labels(exchange.route.model).inc()
+    try:
+        key = await gateway.queueing.room(exchange.id, seconds=exchange.route.queue_timeout)
+    except redis.RedisError:
+        raise ApiError("redis_unavailable", "Limits cannot be checked right now.", retry_after=1) from None
+    finally:
+        metrics.WAITING.labels(exchange.route.model).dec()
+        exchange.event.queue_ms = round((time.monotonic() - began) * 1000)
+    if key is None:
+        raise busy(exchange)
+    exchange.taken.room = [meter.key for meter, _ in exchange.taken.rooms].index(key)
+    take_place(gateway, exchange, found)
+
+
+def take_place(gateway: Gateway, exchange: Exchange, found: list[Place]) -> None:
+    """Have the exchange go to the one of `found` in which it was given room."""
+    assert exchange.taken.room is not None
+    choice, fit = found[exchange.taken.room]
+    if choice is not exchange.choice:
+        max_tokens = min(fit.max_tokens, exchange.held_max_tokens)
+        exchange.go_to(choice, prompt_estimate=fit.prompt, max_tokens=max_tokens)
+    gateway.placing.took(exchange)
+
+
+def busy(exchange: Exchange) -> ApiError:
+    """What a client is told that cannot wait, or has waited long enough."""
+    again = min(30.0, max(1.0, exchange.route.queue_timeout / 4))
+    return ApiError("no_capacity", "All replicas of this model are busy.", retry_after=again)
+
+
+def too_many(exchange: Exchange) -> ApiError:
+    """What a client is told whose tenant has its part of the queue already."""
+    return ApiError(
+        "rate_limit_exceeded",
+        f"The tenant has as many requests waiting for '{exchange.chat.model}' as may wait at a time.",
+        retry_after=1,
+    )
