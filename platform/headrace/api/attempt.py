@@ -11,6 +11,7 @@ from engines.protocols import Attempt, Upstream
 from headrace.api import metrics
 from headrace.api.exchange import Exchange
 from headrace.api.gateway import Gateway
+from headrace.api.turn import level_of
 
 _encode = msgspec.json.encode
 # How long an aborted engine may take to end its answer: SGLang takes about 0.3 s.
@@ -41,6 +42,7 @@ async def _send(gateway: Gateway, exchange: Exchange) -> Answer:
         n=exchange.chat.n,
         max_tokens=exchange.max_tokens,
         tenant=exchange.principal.tenant,
+        priority=level_of(exchange.priority),
         salt=None if exchange.route.cache_scope == "shared" else exchange.principal.tenant,
     )
     body = upstream.protocol.body(upstream, exchange.chat.upstream_fields(), exchange.attempt)

@@ -1,0 +1,225 @@
+"""All replicas are busy: requests wait their turn over two web processes, and whoever leaves leaves nothing behind."""
+
+import json
+import random
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import httpx
+import pytest
+import redis
+
+from engines.load import figures
+from engines.load.figures import Fleet, Load, Report, State
+from headrace.api.tests.calling import Answer, Place
+from headrace.testing.invariants import eventually
+from headrace.testing.upstream import prompt
+from headrace.testing.world import at_rest
+from routing.models import Route
+from tenants.models import Tenant
+
+# Room for one request of some 700 tokens beside nothing else.
+CAPACITY = 800
+QUICK = prompt(first_ms=50, tokens=2) + "x" * 2000
+ENDLESS = prompt(tokens=1000, stall_after=2) + "x" * 2000
+
+
+@contextmanager
+def capacity(valkey: "redis.Redis", replica: str, tokens: int) -> Iterator[None]:
+    """What a collector would publish of the replica, each second."""
+    over = threading.Event()
+
+    def publish() -> None:
+        while not over.is_set():
+            clock: Any = valkey.time()
+            now = int(clock[0]) * 1000 + int(clock[1]) // 1000
+            report = Report(State.READY, is_up=True, at=now, load=Load(kv_capacity=tokens, running=0, waiting=0))
+            valkey.set(figures.KEY, figures.encode(Fleet(now, {replica: report})))
+            over.wait(0.5)
+
+    thread = threading.Thread(target=publish)
+    thread.start()
+    time.sleep(0.8)  # the processes look each half second
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+class Busy:
+    """A replica with room for one, behind two web processes."""
+
+    def __init__(self, sites: dict[str, Place], valkey: "redis.Redis") -> None:
+        self.place, self.other = sites.values()
+        self.valkey = valkey
+        self.pool = self.place.world.name
+        self.threads = ThreadPoolExecutor(64)
+        self.secrets: dict[str, str] = {}
+
+    def key(self, priority: str = "standard", tenant: Tenant | None = None) -> str:
+        world = self.place.world
+        project = world.project
+        if tenant is not None:
+            project = tenant.projects.create(slug="app", name="App")
+        _, secret = world.add_key(project, priority=priority)
+        for place in (self.place, self.other):
+            place.wait_known(secret=secret)
+        return secret
+
+    def ask(self, content: str = QUICK, *, at: Place | None = None, **fields: Any) -> "Future[Answer]":
+        place = at or self.place
+        return self.threads.submit(lambda: place.chat(content, **fields))
+
+    def waiting(self) -> int:
+        count: Any = self.valkey.hlen(f"hr:q:{self.pool}:w")
+        return int(count)
+
+    def wait_for(self, number: int) -> None:
+        eventually(lambda: self.waiting() == number, 10, lambda: f"{self.waiting()} wait")
+
+    @contextmanager
+    def occupied(self) -> Iterator[None]:
+        """Somebody has all the room until the end of the block."""
+        place = self.place
+        body = place.body(ENDLESS, stream=True)
+        with (
+            httpx.Client(trust_env=False, timeout=60) as client,
+            client.stream(
+                "POST", f"{place.web.url}/v1/chat/completions", json=body, headers=place.world.headers()
+            ) as answer,
+        ):
+            assert answer.status_code == 200
+            assert self.room()
+            yield
+
+    def room(self) -> int:
+        held: Any = self.valkey.get(f"hr:m:room:{self.pool}/r1")
+        return int(held or 0)
+
+    def is_left(self) -> None:
+        at_rest(self.valkey, 10)
+        assert (self.waiting(), self.room()) == (0, 0)
+        assert [key for key in self.valkey.scan_iter(f"hr:q:{self.pool}:*") if not key.endswith(b":s")] == []
+
+
+@pytest.fixture
+def busy(sites: dict[str, Place], valkey: "redis.Redis") -> Iterator[Busy]:
+    busy = Busy(sites, valkey)
+    with capacity(valkey, f"{busy.pool}/r1", CAPACITY):
+        yield busy
+        busy.is_left()
+        busy.threads.shutdown()
+
+
+def waited(future: "Future[Answer]") -> int:
+    """Milliseconds a request waited; it was answered."""
+    answer = future.result()
+    assert answer.status == 200, answer.raw
+    return int(answer.headers["x-headrace-queue-ms"])
+
+
+def test_it_waits_and_is_answered(busy: Busy) -> None:
+    with busy.occupied():
+        asked = [busy.ask(at=place, stream=stream) for place in (busy.place, busy.other) for stream in (True, False)]
+        busy.wait_for(4)
+        time.sleep(0.5)
+    waits = [waited(future) for future in asked]
+    assert min(waits) >= 450
+    records = [future.result().record for future in asked]
+    assert [record["queue_ms"] for record in records] == waits
+    assert all(record["ttft_ms"] >= record["queue_ms"] for record in records)
+    assert waited(busy.ask()) == 0
+
+
+def test_a_higher_class_goes_first_and_a_header_only_lowers(busy: Busy) -> None:
+    fast, slow = busy.key("interactive"), busy.key("batch")
+    with busy.occupied():
+        asked = []
+        for secret, wish in ((fast, "batch"), (slow, "interactive"), (fast, "")):
+            asked.append(busy.ask(secret=secret, headers={"x-headrace-priority": wish} if wish else {}))
+            busy.wait_for(len(asked))
+            time.sleep(0.2)
+    ends = [waited(future) + 200 * place for place, future in enumerate(asked)]
+    assert ends[2] < ends[0] < ends[1]  # the last two are of one class and one tenant: in order of arrival
+    refused = busy.ask(secret=fast, headers={"x-headrace-priority": "urgent"}).result()
+    assert (refused.status, refused.error["code"]) == (400, "invalid_request")
+
+
+def test_a_tenant_that_sends_much_does_not_keep_another_waiting(busy: Busy) -> None:
+    other = busy.key(tenant=busy.place.world.add_tenant("globex"))
+    with busy.occupied():
+        many = [busy.ask() for _ in range(8)]
+        busy.wait_for(8)
+        one = busy.ask(secret=other, at=busy.other)
+        busy.wait_for(9)
+    mine, theirs = waited(one), sorted(waited(future) for future in many)
+    assert mine < theirs[3]
+
+
+def test_leaving_the_queue_gives_all_back(busy: Busy) -> None:
+    with busy.occupied():
+        for number, stream in enumerate((True, False), 1):
+            with suppress(httpx.ReadTimeout):
+                httpx.post(
+                    f"{busy.place.web.url}/v1/chat/completions",
+                    json=busy.place.body(QUICK, stream=stream),
+                    headers=busy.place.world.headers(),
+                    timeout=1,
+                    trust_env=False,
+                )
+            busy.wait_for(0)
+            left = [r for r in busy.place.web.records() if r["status"] == "cancelled" and r["upstream_id"] is None]
+            assert len(left) >= number
+            assert left[-1]["input_tokens"] == 0
+
+
+def test_a_wait_is_bounded_in_time_and_number(busy: Busy) -> None:
+    def bound(**bounds: Any) -> None:
+        Route.objects.filter(model=busy.place.world.model).update(**bounds)
+        time.sleep(2)
+
+    def refused(status: int, code: str) -> None:
+        answer = busy.ask().result()
+        assert answer.status == status, (answer.headers, answer.raw)
+        assert answer.error["code"] == code
+        assert int(answer.headers["retry-after"]) >= 1
+
+    bound(queue_timeout=0.5)
+    with busy.occupied():
+        refused(503, "no_capacity")
+    bound(queue_timeout=60, queue_length=8)
+    with busy.occupied():
+        two = [busy.ask(), busy.ask()]
+        busy.wait_for(2)
+        refused(429, "rate_limit_exceeded")  # a quarter of the queue is a tenant's part
+    assert all(waited(future) for future in two)
+    bound(queue_length=0)
+    with busy.occupied():
+        refused(503, "no_capacity")
+    bound(queue_length=1000)
+
+
+def test_nothing_is_left_of_many_that_come_and_go(busy: Busy, valkey: "redis.Redis") -> None:
+    dice = random.Random(7)
+
+    def one(number: int) -> int:
+        place = (busy.place, busy.other)[number % 2]
+        try:
+            return httpx.post(
+                f"{place.web.url}/v1/chat/completions",
+                content=json.dumps(place.body(QUICK, stream=bool(number % 3))),
+                headers=place.world.headers() | {"content-type": "application/json"},
+                timeout=dice.choice([0.2, 0.6, 30]),
+                trust_env=False,
+            ).status_code
+        except httpx.TimeoutException:
+            return 0
+
+    statuses = list(busy.threads.map(one, range(60)))
+    assert set(statuses) <= {0, 200, 503}  # a Redis that answers late on a busy machine is told as such
+    assert statuses.count(200) >= 10
