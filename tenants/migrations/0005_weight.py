@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("tenants", "0002_guards"),
+        ("tenants", "0004_rotation"),
     ]
 
     operations = [
