@@ -8,11 +8,11 @@ from django.db.migrations.loader import MigrationLoader
 
 
 def test_each_app_has_one_last_migration() -> None:
-    loader = MigrationLoader(None, ignore_no_initial=True)
+    loader = MigrationLoader(None)
     assert loader.detect_conflicts() == {}
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(databases=["default", "owner", "app"])
 def test_the_models_say_nothing_that_no_migration_makes() -> None:
     out = StringIO()
     call_command("makemigrations", check=True, dry_run=True, stdout=out)
