@@ -9,6 +9,7 @@ from headrace.apply import reader
 from headrace.apply.engines import plan_pools, plan_providers
 from headrace.apply.entries import Entry, read_fields
 from headrace.apply.exchange import plan_exchange_rates
+from headrace.apply.invoicing import plan_billing, plan_legal_entities
 from headrace.apply.plan import Change, Minted, Plan
 from headrace.apply.prices import plan_prices, read_csv
 from headrace.apply.problems import ApplyError, Problem, near
@@ -42,11 +43,13 @@ def apply_document(text: str, *, source: str, actor: str, dry_run: bool = False)
     with audit.acting(who=actor, origin="manage.py apply"):
         with connection.cursor() as cursor:  # two documents at once would each plan against the other's half
             cursor.execute("SELECT pg_advisory_xact_lock(hashtext('headrace.config'))")
+        entities = plan_legal_entities(plan, entry.children.get("legal_entities", []))
         pools = plan_pools(plan, entry.children.get("pools", []))
         providers = plan_providers(plan, entry.children.get("providers", []))
         models = plan_models(plan, entry.children.get("models", []), pools, providers)
         plan_exchange_rates(plan, entry.children.get("exchange_rates", []))
         plan_tenants(plan, entry.children.get("tenants", []), models)
+        plan_billing(plan, entry.children.get("tenants", []), entities)
         plan_prices(plan, entry.children.get("models", []), {*pools, *providers})
         _carry_out(plan, source, dry_run)
     return Result(plan.changes, [] if dry_run else plan.minted)

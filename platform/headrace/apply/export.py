@@ -7,9 +7,10 @@ import yaml
 from django.db import transaction
 from django.db.models import Prefetch
 
-from billing.models import ExchangeRate, Price
+from billing.models import ExchangeRate, LegalEntity, Price
 from engines.models import Pool, Provider
 from headrace.apply.budgets import written
+from headrace.apply.invoicing import billing_document, legal_entity_document
 from headrace.apply.prices import current_prices
 from routing.models import Model, Route, Target
 from tenants.models import ApiKey, Limits, Tenant
@@ -22,6 +23,7 @@ def export_document(*, tenant: str | None = None) -> str:
     """The configuration as YAML; with `tenant`, of that tenant alone."""
     document: Document = {}
     if tenant is None:
+        document["legal_entities"] = [legal_entity_document(entity) for entity in LegalEntity.objects.all()]
         document["exchange_rates"] = [
             {"base": row.base, "quote": row.quote, "rate": row.rate, "from": row.day}
             for row in ExchangeRate.objects.order_by("base", "quote", "day")
@@ -37,7 +39,7 @@ def export_document(*, tenant: str | None = None) -> str:
         document["models"] = [_model(model, prices[model.name]) for model in models]
     tenants = Tenant.objects.all() if tenant is None else Tenant.objects.filter(slug=tenant)
     keys = Prefetch("keys", ApiKey.objects.select_related("project"))
-    related = tenants.prefetch_related("projects", "members__user", "budgets", keys)
+    related = tenants.select_related("billing_account").prefetch_related("projects", "members__user", "budgets", keys)
     document["tenants"] = [_tenant(row) for row in related]
     filled = {section: entries for section, entries in document.items() if entries}
     return yaml.dump(filled, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1000) if filled else ""
@@ -103,6 +105,7 @@ def _tenant(tenant: Tenant) -> Document:
         "time_zone": tenant.time_zone,
         "weight": tenant.weight,
         "suspended": tenant.is_suspended,
+        **_billing(tenant),
         **_limits(tenant),
         **written(budgets),
         "projects": [
@@ -113,6 +116,11 @@ def _tenant(tenant: Tenant) -> Document:
         "keys": [_key(key) | written(budgets, key=key.public_id) for key in tenant.keys.all()],
     }
     return {name: value for name, value in entry.items() if value != []}
+
+
+def _billing(tenant: Tenant) -> Document:
+    account = getattr(tenant, "billing_account", None)  # not every tenant has one
+    return billing_document(account) if account else {}
 
 
 def _key(key: ApiKey) -> Document:

@@ -108,6 +108,11 @@ def text(node: Node) -> str:
     return value
 
 
+def lines(node: Node) -> str:
+    """Lines of text: a list of them, or one."""
+    return "\n".join(text(item) for item in items(node)) if isinstance(node, SequenceNode) else text(node)
+
+
 def address(node: Node) -> str:
     return text(node).rstrip("/")
 

@@ -5,6 +5,7 @@ from headrace.apply.reader import (
     address,
     amount,
     day,
+    lines,
     moment,
     optional,
     seconds,
@@ -47,13 +48,51 @@ KEY = Kind(
     nameless=True,
 )
 
+# Lines of text are a list. Rates are percent; `minimum_fee` is in the tenant's currency, by the month.
+LEGAL_ENTITY = Kind(
+    "legal entity",
+    "slug",
+    {
+        "name": text,
+        "address": lines,
+        "tax_id": text,
+        "email": text,
+        "company_data": lines,
+        "invoice_prefix": text,
+        "first_number": whole,
+    },
+)
+
+BILLING = Kind(
+    "billing of tenant",
+    "",
+    {
+        "name": text,
+        "address": lines,
+        "tax_id": text,
+        "email": text,
+        "reference": text,
+        "tax_rate": amount,
+        "discount_percent": amount,
+        "minimum_fee": amount,
+        "payment_days": whole,
+    },
+)
+
 TENANT = Kind(
     "tenant",
     "slug",
-    {"name": text, "currency": text, "time_zone": text, "weight": amount, "suspended": truth},
+    {
+        "name": text,
+        "currency": text,
+        "time_zone": text,
+        "weight": amount,
+        "suspended": truth,
+        "legal_entity": optional(text),
+    },
     groups=LIMITS,
     children={"projects": PROJECT, "members": MEMBER, "keys": KEY, "budgets": BUDGET},
-    later=("legal_entity",),
+    only={"billing": BILLING},
 )
 
 REPLICA = Kind("replica", "name", {"url": address, "enabled": truth}, short="url", nameless=True)
@@ -141,10 +180,10 @@ DOCUMENT = Kind(
     {},
     children={
         "exchange_rates": EXCHANGE_RATE,
+        "legal_entities": LEGAL_ENTITY,
         "pools": POOL,
         "providers": PROVIDER,
         "models": MODEL,
         "tenants": TENANT,
     },
-    later=("legal_entities",),
 )

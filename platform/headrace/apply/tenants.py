@@ -16,6 +16,8 @@ from headrace.apply.plan import Change, Difference, Plan
 from routing.models import Model
 from tenants.models import Member, Project, Tenant
 
+_OTHERS = ("suspended", "legal_entity")  # said otherwise in the database, or planned elsewhere
+
 
 def plan_tenants(plan: Plan, entries: list[Entry], models: Mapping[str, Model]) -> None:
     names = [entry.name for entry in entries]
@@ -28,7 +30,7 @@ def plan_tenants(plan: Plan, entries: list[Entry], models: Mapping[str, Model]) 
     budgets = Budgets(names, models)
     for entry in entries:
         tenant = tenants.get(entry.name) or Tenant(slug=entry.name, name=entry.name)
-        wanted = {field: given.value for field, given in entry.given.items() if field != "suspended"}
+        wanted = {field: given.value for field, given in entry.given.items() if field not in _OTHERS}
         if "suspended" in entry.given and entry.get("suspended") != tenant.is_suspended:
             wanted["suspended_at"] = timezone.now() if entry.get("suspended") else None
         plan.put(tenant, entry, f"tenant {entry.name}", wanted)

@@ -3,6 +3,15 @@
 from headrace.apply import Result, apply_document
 
 EVERYTHING = """
+legal_entities:
+  north:
+    name: Northern Compute GmbH
+    address: [Speicherstraße 7, 20457 Hamburg]
+    tax_id: DE 123 456 789
+    email: billing@north.test
+    company_data: [HRB 123456]
+    invoice_prefix: NC-
+    first_number: 500
 pools:
   local:
     engine: llamacpp
@@ -35,6 +44,8 @@ tenants:
     currency: EUR
     time_zone: Asia/Kolkata
     weight: 2.5
+    legal_entity: north
+    billing: {address: [Main Road 1, Pune], reference: PO 7, tax_rate: 18, discount_percent: 2.5, minimum_fee: 100}
     limits: {requests_per_minute: 600, concurrency: 10}
     budgets:
       monthly: 2500.5
