@@ -1,5 +1,5 @@
 """The operators' pages on money: one file a subject."""
 
-from billing.admin import budgets, prices, usage
+from billing.admin import budgets, invoices, invoicing_terms, prices, usage
 
-__all__ = ["budgets", "prices", "usage"]
+__all__ = ["budgets", "invoices", "invoicing_terms", "prices", "usage"]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from billing.exports.cells import csv_rows
@@ -16,10 +17,10 @@ NUMBERS = (
 )  # fmt: skip
 
 
-def records_csv(lines: Iterable[InvoiceLine]) -> Iterator[bytes]:
+def records_csv(lines: Iterable[InvoiceLine], *, most: int | None = None) -> Iterator[bytes]:
     """One row for each record or correction of each line that has any. A request whose tokens are of several classes is
-    behind several lines."""
-    return csv_rows(COLUMNS, _rows(lines), numbers=NUMBERS)
+    behind several lines. With `most`, so many rows at most."""
+    return csv_rows(COLUMNS, islice(_rows(lines), most), numbers=NUMBERS)
 
 
 def _rows(lines: Iterable[InvoiceLine]) -> Iterator[dict[str, Any]]:

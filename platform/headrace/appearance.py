@@ -49,6 +49,12 @@ _GROUPS: dict[str, list[tuple[str, str, str]]] = {
         ("Webhooks", "webhook", "billing_webhookendpoint"),
         ("Adjustments", "tune", "billing_budgetadjustment"),
     ],
+    "Invoices": [
+        ("Invoices", "request_quote", "billing_invoice"),
+        ("Billing accounts", "account_balance", "billing_billingaccount"),
+        ("Credits", "redeem", "billing_credit"),
+        ("Legal entities", "domain", "billing_legalentity"),
+    ],
     "Platform": [
         ("Audit trail", "history", "tenants_auditentry"),
         ("Users", "person", "auth_user"),

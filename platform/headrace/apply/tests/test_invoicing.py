@@ -16,7 +16,11 @@ def test_it_writes_legal_entities_and_billing_accounts() -> None:
     north, account = LegalEntity.objects.get(), BillingAccount.objects.get()
     assert (north.address, north.number(north.next_number)) == ("Speicherstraße 7\n20457 Hamburg", "NC-000500")
     assert (account.tenant_id, account.legal_entity_id, account.address) == ("acme", "north", "Main Road 1\nPune")
-    assert (account.tax_rate, account.discount_percent, account.minimum_fee) == (18, Decimal("2.5"), 100)
+    assert (account.tax_rate, account.discount_percent, account.minimum_fee) == (
+        Decimal(18),
+        Decimal("2.5"),
+        Decimal(100),
+    )
 
 
 def test_it_leaves_the_series_where_it_is() -> None:

@@ -1,0 +1,288 @@
+"""The operators' pages on invoices: drafts and what they wait for, lines with the records behind them, exports."""
+
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from unfold.contrib.filters.admin import RangeDateTimeFilter
+from unfold.decorators import action, display
+from unfold.forms import BaseDialogForm
+from unfold.widgets import UnfoldAdminDecimalFieldWidget, UnfoldAdminTextInputWidget
+
+from billing.exact_filter import exact_filter
+from billing.exports.formats import FORMATS, export, file_name
+from billing.exports.record_rows import records_csv
+from billing.invoicing.amounts import shown
+from billing.invoicing.crediting import credit_invoice
+from billing.invoicing.errors import InvoiceError
+from billing.invoicing.finalising import finalise_invoice
+from billing.invoicing.records import records_behind
+from billing.invoicing.voiding import void_invoice
+from billing.models import Invoice, InvoiceLine
+from billing.tasks import make_invoices
+from tenants.growing_lists import GrowingList
+
+COLOURS = {"draft": "warning", "finalised": "success", "voided": "danger"}
+_HEADS = (
+    ("", ""), ("", "What"), ("", "Project"), ("", "Price"), ("hr-right", "Tokens"), ("hr-right", "Per million"),
+    ("hr-right", "Amount"), ("", ""),
+)  # fmt: skip
+SHOWN_RECORDS = 100
+MOST_RECORDS = 50_000  # of one download; `manage.py invoices records` writes all
+
+
+class ReasonForm(BaseDialogForm):
+    reason = forms.CharField(max_length=200, widget=UnfoldAdminTextInputWidget)
+
+
+class CreditForm(ReasonForm):
+    net = forms.DecimalField(
+        required=False,
+        min_value=Decimal("0.001"),
+        widget=UnfoldAdminDecimalFieldWidget,
+        help_text="Before tax; empty: all that is left of the invoice.",
+    )
+
+
+def _dialog(title: str, description: str, submit: str, form: type[BaseDialogForm] | None = None) -> dict[str, Any]:
+    return {"title": title, "description": description, "form_class": form, "form_submit_text": submit}
+
+
+@admin.register(Invoice)
+class InvoiceAdmin(GrowingList):
+    list_display = ("name", "tenant_id", "month", "kind_label", "state", "amount", "issued")
+    list_filter = (exact_filter("tenant_id", "Tenant"), "status", "kind", ("period_start", RangeDateTimeFilter))
+    search_fields = ("number__exact",)
+    search_help_text = "A number"
+    actions_list = ("run",)
+    actions_detail = (
+        {"title": "Export", "icon": "download", "items": ["as_pdf", "as_csv", "as_xlsx", "as_json", "as_focus"]},
+        "finalise",
+        "credit",
+        "void",
+    )
+    fieldsets = (
+        (None, {"fields": [("name", "state"), ("tenant", "seller"), ("month", "span"), ("issued", "of_invoice")]}),
+        ("Lines", {"fields": ["lines"]}),
+        ("Document", {"fields": [("content_hash", "id"), ("voided_at", "void_reason")]}),
+    )
+    readonly_fields = ("name", "state", "seller", "month", "span", "issued", "lines")
+    list_select_related = ("legal_entity",)
+
+    def has_issue_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
+        return request.user.has_perm("billing.change_invoice")
+
+    def get_urls(self) -> list[URLPattern]:
+        behind = self.admin_site.admin_view(self.records_view)
+        own = [path("<uuid:pk>/records/<int:position>/", behind, name="billing_invoice_records")]
+        urls: list[URLPattern] = own + super().get_urls()
+        return urls
+
+    @display(description="Number", ordering="sequence")
+    def name(self, invoice: Invoice) -> str:
+        return invoice.number or "draft"
+
+    @display(description="Period", ordering="period_start")
+    def month(self, invoice: Invoice) -> str:
+        return invoice.label
+
+    @display(description="Kind")
+    def kind_label(self, invoice: Invoice) -> str:
+        return invoice.get_kind_display()
+
+    @display(description="State", label=COLOURS)
+    def state(self, invoice: Invoice) -> str:
+        return invoice.status
+
+    @display(description="Total", ordering="total")
+    def amount(self, invoice: Invoice) -> SafeString:
+        return _money(invoice.total, invoice.currency)
+
+    @display(description="Issued (UTC)", ordering="finalised_at")
+    def issued(self, invoice: Invoice) -> str:
+        return f"{invoice.finalised_at:%Y-%m-%d %H:%M}" if invoice.finalised_at else "\u2013"
+
+    @display(description="Invoiced by")
+    def seller(self, invoice: Invoice) -> str:
+        return str(invoice.legal_entity or "\u2013")
+
+    @display(description="From and up to (UTC)")
+    def span(self, invoice: Invoice) -> str:
+        start, end = invoice.period_start, invoice.period_end
+        return f"{start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M}, months of {invoice.time_zone}"
+
+    @display(description="")
+    def lines(self, invoice: Invoice) -> SafeString:
+        rows = [
+            (
+                str(line.position),
+                line.description,
+                line.project or "\u2013",
+                line.price or "\u2013",
+                "\u2013" if line.quantity is None else f"{line.quantity:,}",
+                "\u2013" if line.unit_price is None else f"{line.unit_price.normalize():f}",
+                _money(line.amount, invoice.currency),
+                _records_link(line),
+            )
+            for line in invoice.lines.order_by("position")
+        ]
+        rows += [("", words, "", "", "", "", _money(sum_, invoice.currency), "") for words, sum_ in _sums(invoice)]
+        cells = "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td>" + '<td class="hr-number">{}</td>' * 2
+        body = format_html_join("", cells + "<td>{}</td><td>{}</td></tr>", rows)
+        head = format_html_join("", '<th class="{}">{}</th>', _HEADS)
+        table = format_html('<table class="hr-table"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>', head, body)
+        return format_html('<div class="hr-table-frame">{}</div>', table)
+
+    def records_view(self, request: HttpRequest, pk: UUID, position: int) -> HttpResponse:
+        """The records behind a line: the first of them, all as CSV, and when those were dropped that are gone."""
+        if not request.user.has_perm("billing.view_invoice") or not request.user.has_perm("billing.view_usagerecord"):
+            raise PermissionDenied
+        line = InvoiceLine.objects.select_related("invoice").filter(invoice=pk, position=position).first()
+        if line is None:
+            raise Http404
+        if request.GET.get("format") == "csv":
+            name = f"{file_name(line.invoice, 'csv').removesuffix('.csv')}-line-{position}.csv"
+            return _download(b"".join(records_csv([line], most=MOST_RECORDS)), FORMATS["csv"].content_type, name)
+        behind = records_behind(line)
+        context = self.admin_site.each_context(request) | {
+            "title": f"Records behind line {position} of {line.invoice}",
+            "line": line,
+            "rows": behind.kept[:SHOWN_RECORDS],
+            "shown": SHOWN_RECORDS,
+            "most": MOST_RECORDS,
+            "dropped": str(behind),
+            "opts": self.opts,
+        }
+        return TemplateResponse(request, "admin/billing/invoice_records.html", context)
+
+    @action(
+        description="Close and finalise",
+        permissions=["issue"],
+        icon="play_arrow",
+        url_path="run",
+        dialog=_dialog(
+            "Close periods and finalise what is due?",
+            "The worker computes the drafts of all periods that are over, and makes invoices of those whose grace time "
+            "is over and that wait for nothing. It does so by itself every hour.",
+            "Run",
+        ),
+    )
+    def run(self, request: HttpRequest, form: Any) -> HttpResponse:
+        transaction.on_commit(make_invoices.delay)
+        self.message_user(request, "The worker is at it.", messages.SUCCESS)
+        return _refresh()
+
+    @action(
+        description="Finalise",
+        permissions=["issue"],
+        icon="task_alt",
+        url_path="finalise",
+        dialog=_dialog(
+            "Finalise this draft?",
+            "It is computed a last time and takes the next number. After that it can only be voided or credited.",
+            "Finalise",
+        ),
+    )
+    def finalise(self, request: HttpRequest, form: Any, object_id: str) -> HttpResponse:
+        return self._do(request, "is finalised", lambda: finalise_invoice(UUID(object_id)))
+
+    @action(
+        description="Credit",
+        permissions=["issue"],
+        icon="undo",
+        url_path="credit",
+        dialog=_dialog("Issue a credit note?", "It takes the next number and is final.", "Issue", CreditForm),
+    )
+    def credit(self, request: HttpRequest, form: Any, object_id: str) -> HttpResponse:
+        values = form.cleaned_data
+        return self._do(
+            request, "is issued", lambda: credit_invoice(UUID(object_id), reason=values["reason"], net=values["net"])
+        )
+
+    @action(
+        description="Void",
+        permissions=["issue"],
+        icon="block",
+        url_path="void",
+        dialog=_dialog(
+            "Void this for good?",
+            "It keeps its number and counts no more. The usage of an invoice is invoiced again by the next closing.",
+            "Void",
+            ReasonForm,
+        ),
+    )
+    def void(self, request: HttpRequest, form: Any, object_id: str) -> HttpResponse:
+        reason = form.cleaned_data["reason"]
+        return self._do(request, "is voided", lambda: void_invoice(UUID(object_id), reason=reason))
+
+    def _do(self, request: HttpRequest, done: str, verb: Any) -> HttpResponse:
+        try:
+            self.message_user(request, f"{verb()} {done}.", messages.SUCCESS)
+        except InvoiceError as error:
+            self.message_user(request, f"Nothing is changed: {error}.", messages.ERROR)
+        return _refresh()
+
+    @action(description="PDF", permissions=["view"], url_path="pdf")
+    def as_pdf(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return self._export(request, object_id, "pdf")
+
+    @action(description="CSV", permissions=["view"], url_path="csv")
+    def as_csv(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return self._export(request, object_id, "csv")
+
+    @action(description="Excel", permissions=["view"], url_path="xlsx")
+    def as_xlsx(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return self._export(request, object_id, "xlsx")
+
+    @action(description="JSON", permissions=["view"], url_path="json")
+    def as_json(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return self._export(request, object_id, "json")
+
+    @action(description="FOCUS 1.2", permissions=["view"], url_path="focus")
+    def as_focus(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return self._export(request, object_id, "focus")
+
+    def _export(self, request: HttpRequest, object_id: str, form: str) -> HttpResponse:
+        invoice = self.get_object(request, object_id)
+        if invoice is None:
+            raise Http404
+        return _download(b"".join(export(invoice, form)), FORMATS[form].content_type, file_name(invoice, form))
+
+
+def _money(amount: Decimal, currency: str) -> SafeString:
+    """As the invoice states it."""
+    number = f"{Decimal(shown(amount, currency)):,}"
+    return format_html('<span class="hr-number">{}\u00a0{}</span>', number, currency)
+
+
+def _records_link(line: InvoiceLine) -> SafeString | str:
+    if not line.has_records:
+        return ""
+    url = reverse("admin:billing_invoice_records", args=[line.invoice_id, line.position])
+    return format_html('<a class="hr-link" href="{}">Records</a>', url)
+
+
+def _sums(invoice: Invoice) -> list[tuple[str, Decimal]]:
+    return [("Net", invoice.net), ("Tax", invoice.tax), ("Total", invoice.total)]
+
+
+def _download(data: bytes, content_type: str, name: str) -> HttpResponse:
+    response = HttpResponse(data, content_type=content_type)
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def _refresh() -> HttpResponse:
+    response = HttpResponse(status=200)
+    response["HX-Refresh"] = "true"
+    return response
