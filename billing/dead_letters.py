@@ -10,6 +10,8 @@ from billing.models import DeadLetter
 from tenants.meters.holds import USAGE
 
 LONGEST_EVENT = 2**20
+# How many were buried, as Redis counts them.
+BURIED = "hr:dead_letters"
 log = logging.getLogger("headrace.ledger")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import redis
 
 from billing import drain_lock, partitions
-from billing.dead_letters import bury
+from billing.dead_letters import BURIED, bury
 from billing.events import BadEvent, Entry, read_event
 from billing.ledger import touch_keys, write_all_good
 from tenants.meters.holds import USAGE
@@ -67,6 +67,8 @@ def _drain(client: "redis.Redis", most: int, abandoned_ms: int) -> Drained:
     written, refused = write_all_good(entries) if entries else (0, [])
     dead += [(entry.id, entry.text, reason) for entry, reason in refused]
     buried = bury(dead)
+    if buried:
+        client.incrby(BURIED, buried)
     _acknowledge(client, [entry_id for entry_id, _ in read])
     if entries:
         touch_keys(entries)

@@ -62,7 +62,7 @@ class ModelPage(ModelAdmin):
 class TargetForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Target
-        fields = ("position", "pool", "provider", "upstream_model")
+        fields = ("position", "pool", "provider", "upstream_model", "context_window")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -7,6 +7,7 @@ from django.conf import settings
 
 from headrace.api import metrics
 from headrace.api.errors import ApiError
+from headrace.api.shared_metrics import shared
 from headrace.api.streaming import StreamingConsumer
 
 _LOOPBACK = ("127.0.0.1", "::1")
@@ -46,7 +47,7 @@ class MetricsConsumer(StreamingConsumer):
     async def handle(self, body: bytes) -> None:
         if not (self._is_local() or self._has_token()):
             raise ApiError("invalid_api_key", "Metrics need the bearer token of HEADRACE_METRICS_TOKEN.")
-        text = metrics.render()
+        text = metrics.render(await shared(self.gateway.redis, self.gateway.load))
         headers = [(b"content-type", b"text/plain; version=0.0.4; charset=utf-8")]
         await self.start(200, [*headers, (b"content-length", b"%d" % len(text))])
         await self.write(b"" if self.scope["method"] == "HEAD" else text, more=False)

@@ -5,12 +5,15 @@ directory), so any of them can answer for all.
 """
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from billing.usage import UsageEvent
+from routing.catalog import Route
 
 Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]).mkdir(parents=True, exist_ok=True)
 
@@ -23,6 +26,12 @@ TOKENS = Counter(
 )
 ESTIMATED = Counter("headrace_usage_estimated", "Records whose usage is not the upstream's.", ("model", "target"))
 TTFT = Histogram("headrace_ttft_seconds", "From admission to the first byte.", ("model", "target"), buckets=_SECONDS)
+REQUEST_SECONDS = Histogram(
+    "headrace_request_seconds",
+    "From admission to the end of the answer.",
+    ("model", "target"),
+    buckets=(*_SECONDS, 120.0, 300.0, 600.0),
+)
 TPOT = Histogram(
     "headrace_tpot_seconds",
     "Time per output token after the first.",
@@ -41,6 +50,12 @@ WAITING = Gauge("headrace_waiting", "Requests that wait for room.", ("model",), 
 QUEUED = Histogram(
     "headrace_queue_seconds", "From admission to room, of those that waited.", ("model", "target"), buckets=_SECONDS
 )
+# Of streamed requests of routes that have a target; those whose client left say nothing.
+GOODPUT = Counter(
+    "headrace_goodput",
+    "Streamed requests by whether they were answered within their route's ttft_target and tpot_target.",
+    ("model", "target", "within"),
+)
 REFUSED = Counter("headrace_refused", "Requests refused before admission, by error code.", ("code",))
 # sent: a further attempt was made; no_budget: there were too many of late; no_room: nobody else had room.
 RETRIES = Counter("headrace_retries", "Further attempts wanted before the first byte, by outcome.", ("outcome",))
@@ -55,8 +70,8 @@ BREAKER = Gauge(
 ABORTS = Counter("headrace_upstream_aborts", "Attempts given up, by what the engine made of it.", ("outcome",))
 
 
-def observe(event: UsageEvent) -> None:
-    """Count one settled request."""
+def observe(event: UsageEvent, route: Route, *, seconds: float, is_streamed: bool) -> None:
+    """Count one settled request of `route`, which took so many `seconds` from its admission on."""
     REQUESTS.labels(event.tenant, event.model, event.target, event.status).inc()
     where = (event.tenant, event.model, event.target)
     if event.input_tokens or event.output_tokens:
@@ -73,6 +88,20 @@ def observe(event: UsageEvent) -> None:
         TTFT.labels(event.model, event.target).observe(event.ttft_ms / 1000)
     if event.tpot_ms is not None:
         TPOT.labels(event.model, event.target).observe(event.tpot_ms / 1000)
+    REQUEST_SECONDS.labels(event.model, event.target).observe(seconds)
+    if is_streamed and (within := is_good(event, route)) is not None:
+        GOODPUT.labels(event.model, event.target, "yes" if within else "no").inc()
+
+
+def is_good(event: UsageEvent, route: Route) -> bool | None:
+    """Whether it was answered within its route's targets; None where there is none, or the client left."""
+    if (route.ttft_target is None and route.tpot_target is None) or event.status == "cancelled":
+        return None
+    if event.status != "ok" or event.ttft_ms is None:
+        return False
+    is_prompt = route.ttft_target is None or event.ttft_ms / 1000 <= route.ttft_target
+    is_steady = route.tpot_target is None or event.tpot_ms is None or event.tpot_ms / 1000 <= route.tpot_target
+    return is_prompt and is_steady
 
 
 def prefix(model: str, target: str, predicted: int, reported: int) -> None:
@@ -94,9 +123,20 @@ def _forget_the_dead() -> None:
             mark_process_dead(pid)  # type: ignore[no-untyped-call]
 
 
-def render() -> bytes:
-    """The values of all processes, as Prometheus reads them."""
+class _Told:
+    """Families that were made elsewhere, for a registry."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = list(families)
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
+
+
+def render(more: Iterable[Metric] = ()) -> bytes:
+    """The values of all processes, and `more`, as Prometheus reads them."""
     _forget_the_dead()
     registry = CollectorRegistry()
     MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    registry.register(_Told(more))
     return generate_latest(registry)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Coroutine
 from typing import Any
 
@@ -109,7 +110,8 @@ class Settler:
     def _tell(self, exchange: Exchange, event: UsageEvent, counts: Counts) -> None:
         if counts.source == "reported" and counts.input_tokens:
             self._estimator.learn(exchange.tokenizer, exchange.chat, counts.input_tokens)
-        metrics.observe(event)
+        seconds = time.monotonic() - exchange.admitted_at
+        metrics.observe(event, exchange.route, seconds=seconds, is_streamed=exchange.chat.stream)
         requests_log.info("%s", _encode(event).decode())
 
 

@@ -80,7 +80,10 @@ def _route(route: Route) -> Document:
     targets = []
     for target in route.targets.all():
         entry = {"pool": target.pool_id} if target.pool_id else {"provider": target.provider_id}
-        targets.append(entry | ({"model": target.upstream_model} if target.upstream_model else {}))
+        entry |= {"model": target.upstream_model} if target.upstream_model else {}
+        targets.append(entry | ({"context_window": target.context_window} if target.context_window else {}))
+    named = {"ttft": route.ttft_target, "tpot": route.tpot_target}
+    latency = {name: seconds for name, seconds in named.items() if seconds is not None}
     return {
         "targets": targets,
         "policy": route.policy,
@@ -93,6 +96,7 @@ def _route(route: Route) -> Document:
             "total": route.total_timeout,
         },
         "queue": {"timeout": route.queue_timeout, "length": route.queue_length},
+        **({"latency_targets": latency} if latency else {}),
     }
 
 

@@ -57,7 +57,7 @@ def _plan_route(
     for old, new in zip(before, after, strict=False):  # a target that stays at its place keeps its row
         new.pk, new._state.adding = old.pk, False
     change.deletes += before[len(after) :]
-    columns = ["position", "pool", "provider", "upstream_model"]
+    columns = ["position", "pool", "provider", "upstream_model", "context_window"]
     change.saves += [(target, columns if target.pk else None) for target in after]
 
 
@@ -79,9 +79,13 @@ def _target(
         plan.problems.add(line, f"{label}: a provider's target wants the provider's model")
     if len(upstream) > 200:
         plan.problems.add(entry.line_of("model"), f"{label}: model is longer than 200 characters")
-    return Target(upstream_model=upstream, **{kind: known[name]})
+    return Target(upstream_model=upstream, context_window=entry.get("context_window", None), **{kind: known[name]})
 
 
 def _show(targets: list[Target]) -> str:
-    names = [target.slug + (f":{target.upstream_model}" if target.upstream_model else "") for target in targets]
-    return ", ".join(names) or "none"
+    return ", ".join(_show_one(target) for target in targets) or "none"
+
+
+def _show_one(target: Target) -> str:
+    model = f":{target.upstream_model}" if target.upstream_model else ""
+    return target.slug + model + (f" ({target.context_window} tokens)" if target.context_window else "")

@@ -119,7 +119,7 @@ PROVIDER = Kind("provider", "name", {"protocol": text, "base_url": address, "api
 TARGET = Kind(
     "target",
     "",
-    {"pool": text, "provider": text, "model": text},
+    {"pool": text, "provider": text, "model": text, "context_window": optional(whole)},
     later=("conditions",),
     short="pool",
     nameless=True,
@@ -131,6 +131,7 @@ ROUTE = Kind(
     "",
     {"policy": text, "cache_scope": text, "unknown_fields": text},
     groups={
+        "latency_targets": {"ttft": ("ttft_target", optional(seconds)), "tpot": ("tpot_target", optional(seconds))},
         "timeouts": {
             "connect": ("connect_timeout", seconds),
             "first_byte": ("first_byte_timeout", seconds),

@@ -49,6 +49,37 @@ def test_it_counts_requests_and_tokens(place: Place, served: list[Sample]) -> No
     assert value(served, "headrace_tpot_seconds_count", **where) == 3
 
 
+def test_it_measures_how_long_requests_take(place: Place, served: list[Sample]) -> None:
+    where = {"model": place.world.model, "target": place.world.name}
+    assert value(served, "headrace_request_seconds_count", **where) == 6
+    assert value(served, "headrace_request_seconds_sum", **where) > 0
+
+
+def test_it_counts_the_streams_that_keep_to_their_route_s_targets(place: Place) -> None:
+    fast, slow = place.add_model(ttft_target=20, tpot_target=10), place.add_model(ttft_target=0.2)
+    steady = place.add_model(tpot_target=0.005)
+    place.wait_known(fast, slow, steady)
+    for model, script in (
+        (fast, {}),
+        (fast, {"status": 500}),
+        (slow, {"first_ms": 300}),
+        (steady, {"interval_ms": 40}),
+    ):
+        place.scripted(fields={"model": model, "stream": True}, **script)
+    place.scripted(fields={"model": fast})  # not streamed: its first byte is its last
+    found = samples(place)
+    told = [
+        tuple(value(found, "headrace_goodput_total", model=model, within=within) for within in ("yes", "no"))
+        for model in (fast, slow, steady, place.world.model)
+    ]
+    assert told == [(1, 1), (0, 1), (0, 1), (0, 0)]
+
+
+def test_it_tells_of_usage_on_its_way(place: Place) -> None:
+    place.chat()
+    assert value(samples(place), "headrace_usage_waiting") >= 1
+
+
 def test_it_counts_refusals_by_code(served: list[Sample]) -> None:
     for code in ("invalid_request", "model_not_found", "invalid_api_key"):
         assert value(served, "headrace_refused_total", code=code) >= 1
@@ -56,6 +87,7 @@ def test_it_counts_refusals_by_code(served: list[Sample]) -> None:
 
 def test_it_labels_nothing_by_key(place: Place, served: list[Sample]) -> None:
     known = {"tenant", "model", "target", "status", "class", "code", "outcome", "le"}
+    known |= {"pool", "replica", "within"}
     ours = [sample for sample in served if sample.name.startswith("headrace_")]
     assert ours
     assert {label for sample in ours for label in sample.labels} <= known

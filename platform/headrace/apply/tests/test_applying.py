@@ -82,7 +82,9 @@ def test_it_replaces_the_targets_of_a_route_and_keeps_the_rows_that_stay() -> No
     apply(EVERYTHING)
     first = Target.objects.get(position=0).pk
     text = "models: {demo: {route: {targets: [%s]}}}"
-    assert changes(text % "local, local") == ["~ route of demo: targets local, hosted:big -> local, local"]
+    assert changes(text % "local, local") == [
+        "~ route of demo: targets local, hosted:big (4096 tokens) -> local, local"
+    ]
     assert changes(text % "{provider: hosted, model: small}") == [
         "~ route of demo: targets local, local -> hosted:small"
     ]
