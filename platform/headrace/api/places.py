@@ -49,13 +49,12 @@ def places(
     refusals: gets what each target that cannot take the chat would have it refused with. tried: replicas left out.
     """
     fits = {id(target): _fit_or(gateway, principal, chat, route, target, refusals) for target in route.targets}
-    # Those left alone are in no mean of the ranking either.
-    every = (replica for target in route.targets for replica in target.replicas)
-    besides = {replica.name for replica in every if gateway.breakers.wait(replica.name) > 0}
-    besides |= {replica.name for replica in tried}
-    choices = gateway.placing.selection.choices(route, want, besides=frozenset(besides))
+    # Those left alone are in no mean of the ranking either. A provider may be there twice, under two models' names.
+    every = [replica for target in route.targets for replica in target.replicas]
+    left = {replica.name for replica in every if replica not in tried and gateway.breakers.wait(replica.name) == 0}
+    choices = gateway.placing.selection.choices(route, want, besides=frozenset({one.name for one in every} - left))
     for choice in sorted(choices, key=lambda choice: choice.target is not first) if first else choices:
-        if fit := fits[id(choice.target)]:
+        if (fit := fits[id(choice.target)]) and choice.replica not in tried:
             yield choice, fit
 
 

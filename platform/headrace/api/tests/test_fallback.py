@@ -1,6 +1,7 @@
 """Before the first byte, what one replica fails at is asked of the next, and then of the next target; once each."""
 
 import re
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ from headrace.stack import ports
 from headrace.testing.invariants import settled
 from headrace.testing.upstream import ScriptedUpstream
 from headrace.testing.world import World
+from routing.models import Target
 
 STREAMED = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 TOKENS = "tok0 tok1 tok2 tok3 tok4 "
@@ -238,3 +240,14 @@ def test_it_falls_back_to_a_provider_and_speaks_its_protocol(
     assert sent["body"]["max_completion_tokens"] == 7
     assert not {"rid", "cache_salt", "max_tokens"} & set(sent["body"])
     assert sent["body"].get("stream_options") == ({"include_usage": True} if stream else None)
+
+
+def test_it_asks_the_same_provider_for_another_model(place: Place, three: list[ScriptedUpstream]) -> None:
+    three[0].scripts({"status": 500})
+    model = place.add_route(Hosted(three[0].url))
+    first = Target.objects.get(route_id=model)
+    Target.objects.create(route_id=model, position=1, provider=first.provider, upstream_model="smaller")
+    time.sleep(0.7)  # every process follows within half a second and a little
+    answer = place.chat(model=model)
+    assert (answer.status, answer.record["fallback"]) == (200, 1)
+    assert [seen["body"]["model"] for seen in three[0].requests()] == ["hosted", "smaller"]
