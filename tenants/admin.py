@@ -15,7 +15,7 @@ from unfold.decorators import action, display
 
 from tenants.admin_cells import number
 from tenants.growing_lists import GrowingList
-from tenants.models import LIMIT_FIELDS, AuditEntry, Member, Project, Tenant
+from tenants.models import LIMIT_FIELDS, AuditEntry, Member, ModelLimits, Project, Tenant
 from tenants.suspension import resume_tenant, suspend_tenant
 
 LIMITS = (
@@ -34,6 +34,7 @@ class TenantAdmin(ModelAdmin):
     fieldsets = (
         (None, {"fields": [("slug", "name"), ("currency", "time_zone"), "weight", ("suspended_at", "created_at")]}),
         LIMITS,
+        ("Cached input", {"fields": ["cached_input_weight"]}),
     )
     list_fullwidth = True
 
@@ -92,6 +93,19 @@ class ProjectAdmin(ModelAdmin):
     @display(description="Keys", ordering="n_keys")
     def keys_count(self, project: Any) -> SafeString:
         return number(project.n_keys)
+
+
+@admin.register(ModelLimits)
+class ModelLimitsAdmin(ModelAdmin):
+    list_display = ("model", "tenant", "project", "key", *LIMIT_FIELDS[:4])
+    list_filter = (("tenant", admin.RelatedOnlyFieldListFilter),)
+    search_fields = ("model", "tenant__slug", "project", "key")
+    autocomplete_fields = ("tenant",)
+    fieldsets = ((None, {"fields": [("tenant", "model"), ("project", "key")]}), LIMITS)
+    list_fullwidth = True
+
+    def get_readonly_fields(self, request: HttpRequest, obj: ModelLimits | None = None) -> tuple[str, ...]:
+        return ("tenant", "model", "project", "key") if obj else ()
 
 
 @admin.register(Member)

@@ -23,7 +23,7 @@ _limits = ", ".join(LIMIT_COLUMNS)
 # table -> the SELECT that loads it; each takes `WHERE pk = ANY(...)` for a part of it.
 SELECTS = {
     "tenants_tenant": (
-        f"SELECT slug, currency, time_zone, weight, suspended_at, {_limits} FROM tenants_tenant",
+        f"SELECT slug, currency, time_zone, weight, cached_input_weight, suspended_at, {_limits} FROM tenants_tenant",
         "slug",
     ),
     "tenants_project": (f"SELECT id, slug, {_limits} FROM tenants_project", "id"),
@@ -33,6 +33,7 @@ SELECTS = {
         "public_id",
     ),
     "tenants_retiredsecret": ("SELECT id, digest, key_id, until FROM tenants_retiredsecret", "id"),
+    "tenants_modellimits": (f"SELECT id, tenant_id, project, key, model, {_limits} FROM tenants_modellimits", "id"),
 }
 
 
@@ -41,6 +42,8 @@ class Principal(msgspec.Struct):
 
     weight: the tenant's share of busy replicas. models: the public names it may call, None = all. meters: key's,
     project's, tenant's. The largest prompt and output are the tightest of the three, None = unlimited.
+    cached_input_weight: what a cached input token counts in tokens a minute. by_model: the principal as it is for the
+    models that have limits of their own.
     """
 
     tenant: str
@@ -56,6 +59,12 @@ class Principal(msgspec.Struct):
     max_output_tokens: int | None
     expires_at: float | None
     usable: bool
+    cached_input_weight: float = 1
+    by_model: dict[str, "Principal"] = {}
+
+    def for_model(self, model: str) -> "Principal":
+        """Itself, with what limits it for that model beside what limits it for all."""
+        return self.by_model.get(model, self)
 
     def may_call(self, model: str) -> bool:
         return self.models is None or model in self.models
@@ -119,14 +128,15 @@ class Keyring:
     def _make(self, ref: str) -> Principal:
         key = self._rows["tenants_apikey"][ref]
         public_id, _, tenant_slug, project_id, models, priority, expires_at, revoked_at, *key_limits = key
-        _, currency, time_zone, weight, suspended_at, *tenant_limits = self._rows["tenants_tenant"][tenant_slug]
+        tenant = self._rows["tenants_tenant"][tenant_slug]
+        _, currency, time_zone, weight, cached_weight, suspended_at, *tenant_limits = tenant
         _, project, *project_limits = self._rows["tenants_project"][str(project_id)]
         scopes = {
             ("key", public_id): dict(zip(LIMIT_COLUMNS, key_limits, strict=True)),
             ("project", f"{tenant_slug}/{project}"): dict(zip(LIMIT_COLUMNS, project_limits, strict=True)),
             ("tenant", tenant_slug): dict(zip(LIMIT_COLUMNS, tenant_limits, strict=True)),
         }
-        return Principal(
+        principal = Principal(
             tenant=tenant_slug,
             currency=currency,
             time_zone=time_zone,
@@ -140,7 +150,25 @@ class Keyring:
             max_output_tokens=_tightest(scopes.values(), "max_output_tokens"),
             expires_at=expires_at.timestamp() if expires_at else None,
             usable=revoked_at is None and suspended_at is None,
+            cached_input_weight=cached_weight,
         )
+        of_models: dict[str, list[tuple[str, dict[str, int | None]]]] = {}
+        for _, of_tenant, of_project, of_key, model, *limits in self._rows["tenants_modellimits"].values():
+            if of_tenant == tenant_slug and of_project in {"", project} and of_key in {"", public_id}:
+                name = f"{tenant_slug}/{of_project}/{of_key}:{model}"
+                of_models.setdefault(model, []).append((name, dict(zip(LIMIT_COLUMNS, limits, strict=True))))
+        for model, found in of_models.items():
+            principal.by_model[model] = _with_limits(principal, model, found)
+        return principal
+
+
+def _with_limits(principal: Principal, model: str, found: list[tuple[str, dict[str, int | None]]]) -> Principal:
+    meters = [meter for name, limits in found for meter in meters_of(f"model {model}", name, limits)]
+    tightest = {}
+    for name in ("max_prompt_tokens", "max_output_tokens"):
+        own = {name: getattr(principal, name)}
+        tightest[name] = _tightest([own, *(limits for _, limits in found)], name)
+    return msgspec.structs.replace(principal, meters=principal.meters + meters, by_model={}, **tightest)
 
 
 def _tightest(scopes: Iterable[dict[str, int | None]], name: str) -> int | None:

@@ -26,6 +26,7 @@ _GROUPS: dict[str, list[tuple[str, str, str]]] = {
         ("Tenants", "apartment", "tenants_tenant"),
         ("Projects", "folder", "tenants_project"),
         ("API keys", "key", "tenants_apikey"),
+        ("Limits per model", "speed", "tenants_modellimits"),
         ("Members", "group", "tenants_member"),
     ],
     "Models": [

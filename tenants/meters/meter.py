@@ -41,7 +41,7 @@ LIMITS = {
 def meters_of(scope: str, name: str, limits: dict[str, int | None]) -> list[Meter]:
     """The meters of one scope: `name` is its immutable name in Redis keys, `limits` its limits (None = unlimited)."""
     return [
-        Meter(kind, f"hr:m:{scope}:{name}:{measure}", limit, measure, scope)
+        Meter(kind, f"hr:m:{scope.partition(' ')[0]}:{name}:{measure}", limit, measure, scope)
         for limit_name, (kind, measure) in LIMITS.items()
         if (limit := limits.get(limit_name)) is not None
     ]

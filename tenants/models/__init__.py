@@ -5,6 +5,7 @@ from tenants.models.audit_entry import AuditEntry
 from tenants.models.invitation import Invitation
 from tenants.models.limits import LIMIT_CEILING, LIMIT_FIELDS, Limits
 from tenants.models.member import Member, Role
+from tenants.models.model_limits import ModelLimits
 from tenants.models.operator_visit import OperatorVisit
 from tenants.models.project import Project
 from tenants.models.retired_secret import RetiredSecret
@@ -18,6 +19,7 @@ __all__ = [
     "Invitation",
     "Limits",
     "Member",
+    "ModelLimits",
     "OperatorVisit",
     "Priority",
     "Project",

@@ -27,6 +27,11 @@ class Tenant(Limits):
         validators=[MinValueValidator(LEAST_WEIGHT), MaxValueValidator(MOST_WEIGHT)],
         help_text="Its share of busy replicas against others': twice the weight is twice the tokens while both wait.",
     )
+    cached_input_weight = models.FloatField(
+        default=1,
+        validators=[MinValueValidator(0), MaxValueValidator(1)],
+        help_text="How much of a cached input token counts in input tokens a minute, once it is known to be cached.",
+    )
     suspended_at = models.DateTimeField(null=True, blank=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
@@ -35,6 +40,10 @@ class Tenant(Limits):
         constraints = [
             *Limits.Meta.constraints,
             slug_constraint("slug"),
+            # NaN is larger than every number.
+            models.CheckConstraint(
+                condition=Q(cached_input_weight__gte=0, cached_input_weight__lte=1), name="tenants_tenant_cached_weight"
+            ),
             models.CheckConstraint(condition=Q(currency__regex=r"^[A-Z]{3}$"), name="tenants_tenant_currency"),
             models.CheckConstraint(
                 condition=Q(weight__gte=LEAST_WEIGHT, weight__lte=MOST_WEIGHT), name="tenants_tenant_weight"

@@ -10,7 +10,7 @@ NOLIMITS = (None,) * 6
 
 
 def tenant(slug: str = "acme", *, suspended_at: datetime | None = None, limits: tuple[Any, ...] = NOLIMITS) -> Any:
-    return (slug, "EUR", "Europe/Paris", 1, suspended_at, *limits)
+    return (slug, "EUR", "Europe/Paris", 1, 1.0, suspended_at, *limits)
 
 
 def project(number: int = 1, slug: str = "app", *, limits: tuple[Any, ...] = NOLIMITS) -> Any:
@@ -172,3 +172,25 @@ def test_it_ends_a_retired_secret_with_its_key_or_with_its_row() -> None:
     ring.load("tenants_retiredsecret", [(1, b"old", "alice", soon)])
     ring.load("tenants_apikey", [], gone=["alice"])
     assert ring.find(b"old") is None
+
+
+def test_it_adds_the_limits_of_a_model_for_that_model_alone() -> None:
+    ring = keyring(key(limits=(9, None, None, None, 500, None)))
+    only_requests, both, sizes = (4, *(None,) * 5), (None, None, None, 2, 100, 50), (None, None, None, None, 900, 10)
+    ring.load(
+        "tenants_modellimits",
+        [
+            (1, "acme", "", "", "demo", *only_requests),
+            (2, "acme", "app", "", "demo", *both),
+            (3, "acme", "", "alice", "demo", *sizes),
+            (4, "acme", "other", "", "demo", *only_requests),
+            (5, "globex", "", "", "demo", *only_requests),
+        ],
+    )
+    alice = found(ring)
+    assert alice.for_model("another") is alice
+    demo = alice.for_model("demo")
+    assert [(meter.scope, meter.limit) for meter in demo.meters] == [("key", 9), ("model demo", 4), ("model demo", 2)]
+    assert len({meter.key for meter in demo.meters}) == 3
+    assert (demo.max_prompt_tokens, demo.max_output_tokens) == (100, 10)
+    assert (alice.max_prompt_tokens, alice.max_output_tokens) == (500, None)

@@ -44,6 +44,7 @@ async def admit(
     Where an estimate's error could decide on a hard budget, the engine counts the prompt and it is taken anew.
     """
     route = find_route(gateway, principal, chat.model)
+    principal = principal.for_model(chat.model)
     check_unknown(chat, route)
     found = first_places(gateway, principal, chat, route)[:_MOST_ROOMS]
     choice, fit = found[0]

@@ -9,11 +9,12 @@ from django.db.models import Prefetch
 
 from billing.models import ExchangeRate, LegalEntity, Price
 from engines.models import Pool, Provider
+from headrace.apply import model_limits
 from headrace.apply.budgets import written
 from headrace.apply.invoicing import billing_document, legal_entity_document
 from headrace.apply.prices import current_prices
 from routing.models import Model, Route, Target
-from tenants.models import ApiKey, Limits, Tenant
+from tenants.models import ApiKey, Limits, ModelLimits, Tenant
 
 Document = dict[str, Any]
 
@@ -39,7 +40,9 @@ def export_document(*, tenant: str | None = None) -> str:
         document["models"] = [_model(model, prices[model.name]) for model in models]
     tenants = Tenant.objects.all() if tenant is None else Tenant.objects.filter(slug=tenant)
     keys = Prefetch("keys", ApiKey.objects.select_related("project"))
-    related = tenants.select_related("billing_account").prefetch_related("projects", "members__user", "budgets", keys)
+    related = tenants.select_related("billing_account").prefetch_related(
+        "projects", "members__user", "budgets", "model_limits", keys
+    )
     document["tenants"] = [_tenant(row) for row in related]
     filled = {section: entries for section, entries in document.items() if entries}
     return yaml.dump(filled, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1000) if filled else ""
@@ -101,7 +104,7 @@ def _route(route: Route) -> Document:
 
 
 def _tenant(tenant: Tenant) -> Document:
-    budgets = list(tenant.budgets.all())
+    budgets, of_models = list(tenant.budgets.all()), list(tenant.model_limits.all())
     entry: Document = {
         "slug": tenant.slug,
         "name": tenant.name,
@@ -110,14 +113,20 @@ def _tenant(tenant: Tenant) -> Document:
         "weight": tenant.weight,
         "suspended": tenant.is_suspended,
         **_billing(tenant),
-        **_limits(tenant),
+        **({} if tenant.cached_input_weight == 1 else {"cached_input_weight": tenant.cached_input_weight}),
+        **_limits(tenant, of_models),
         **written(budgets),
         "projects": [
-            {"slug": p.slug, "name": p.name, **_limits(p), **written(budgets, project=p.slug)}
+            {
+                "slug": p.slug,
+                "name": p.name,
+                **_limits(p, of_models, project=p.slug),
+                **written(budgets, project=p.slug),
+            }
             for p in tenant.projects.all()
         ],
         "members": [{"email": m.user.email, "role": m.role} for m in tenant.members.all() if m.user.email],
-        "keys": [_key(key) | written(budgets, key=key.public_id) for key in tenant.keys.all()],
+        "keys": [_key(key, of_models) | written(budgets, key=key.public_id) for key in tenant.keys.all()],
     }
     return {name: value for name, value in entry.items() if value != []}
 
@@ -127,9 +136,9 @@ def _billing(tenant: Tenant) -> Document:
     return billing_document(account) if account else {}
 
 
-def _key(key: ApiKey) -> Document:
+def _key(key: ApiKey, of_models: list[ModelLimits]) -> Document:
     entry: Document = {"name": key.name, "project": key.project.slug, "models": key.models, "priority": key.priority}
-    entry |= _limits(key)
+    entry |= _limits(key, of_models, key=key.public_id)
     if key.expires_at:
         entry["expires_at"] = key.expires_at.isoformat()
     if key.is_revoked:
@@ -137,8 +146,9 @@ def _key(key: ApiKey) -> Document:
     return entry
 
 
-def _limits(row: Limits) -> Document:
-    return {"limits": row.limits} if row.limits else {}
+def _limits(row: Limits, of_models: list[ModelLimits], **scope: str) -> Document:
+    limits = row.limits | model_limits.written(of_models, **scope)
+    return {"limits": limits} if limits else {}
 
 
 class _Dumper(yaml.SafeDumper):

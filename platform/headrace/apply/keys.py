@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from headrace.apply.budgets import Budgets
 from headrace.apply.entries import Entry
+from headrace.apply.model_limits import FIELD, ModelLimitsOf
 from headrace.apply.plan import Minted, Plan
 from headrace.apply.problems import near
 from routing.models import Model
@@ -19,7 +20,12 @@ Projects = Mapping[str, Mapping[str, Project]]
 
 
 def plan_keys(
-    plan: Plan, entries: list[Entry], projects: Projects, models: Mapping[str, Model], budgets: Budgets
+    plan: Plan,
+    entries: list[Entry],
+    projects: Projects,
+    models: Mapping[str, Model],
+    budgets: Budgets,
+    limits: ModelLimitsOf,
 ) -> None:
     """Plan the keys of the tenants `entries`. A key is found by project and name; `key-N` is the name of a nameless
     N-th one. The names of `models` a key may call must exist."""
@@ -44,6 +50,7 @@ def plan_keys(
         planned = _plan_key(plan, child, project, name, found.get(identity), secrets)
         if planned is not None:
             budgets.plan(plan, tenant, child, key=planned.public_id)
+            limits.plan(plan, tenant, child, key=planned.public_id)
 
 
 class _Secrets:
@@ -63,7 +70,7 @@ def _plan_key(
     """Plan one key; it as it will be, None if it will not."""
     label = f"key {project.tenant_id}/{project.slug}/{name}"
     fields = {field: given.value for field, given in entry.given.items()}
-    for column in ("project", "secret", "revoked"):
+    for column in ("project", "secret", "revoked", FIELD):
         fields.pop(column, None)
     revoked, secret = entry.get("revoked"), entry.get("secret")
     if key is None:

@@ -129,6 +129,10 @@ def seconds(node: Node) -> float:
     return float(_plain(node, _NUMBER, "a number of seconds"))
 
 
+def weight(node: Node) -> float:
+    return float(_plain(node, _NUMBER, "a number from 0 to 1"))
+
+
 def truth(node: Node) -> bool:
     if _type(node) != "bool":
         raise Invalid(f"wants true or false, found {describe(node)}")

@@ -1,5 +1,6 @@
 """What a document may say: its sections and their fields. A part not built yet is named, so that it is refused."""
 
+from headrace.apply import model_limits
 from headrace.apply.entries import Kind
 from headrace.apply.reader import (
     address,
@@ -13,12 +14,16 @@ from headrace.apply.reader import (
     text,
     texts,
     truth,
+    weight,
     whole,
     wholes,
 )
 from tenants.models import LIMIT_FIELDS
 
-LIMITS = {"limits": {name: (name, optional(whole)) for name in LIMIT_FIELDS}}
+LIMITS = {
+    "limits": {name: (name, optional(whole)) for name in LIMIT_FIELDS}
+    | {"models": (model_limits.FIELD, model_limits.read)}
+}
 
 BUDGET = Kind(
     "budget",
@@ -89,6 +94,7 @@ TENANT = Kind(
         "weight": amount,
         "suspended": truth,
         "legal_entity": optional(text),
+        "cached_input_weight": weight,
     },
     groups=LIMITS,
     children={"projects": PROJECT, "members": MEMBER, "keys": KEY, "budgets": BUDGET},

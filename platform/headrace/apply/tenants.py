@@ -12,6 +12,7 @@ from django.utils import timezone
 from headrace.apply.budgets import Budgets
 from headrace.apply.entries import Entry
 from headrace.apply.keys import plan_keys
+from headrace.apply.model_limits import FIELD, ModelLimitsOf
 from headrace.apply.plan import Change, Difference, Plan
 from routing.models import Model
 from tenants.models import Member, Project, Tenant
@@ -27,7 +28,7 @@ def plan_tenants(plan: Plan, entries: list[Entry], models: Mapping[str, Model]) 
     for project in Project.objects.filter(tenant__in=names):
         projects[project.tenant_id][project.slug] = project
     people = _People(entries)
-    budgets = Budgets(names, models)
+    budgets, limits = Budgets(names, models), ModelLimitsOf(names, models)
     for entry in entries:
         tenant = tenants.get(entry.name) or Tenant(slug=entry.name, name=entry.name)
         wanted = {field: given.value for field, given in entry.given.items() if field not in _OTHERS}
@@ -37,13 +38,15 @@ def plan_tenants(plan: Plan, entries: list[Entry], models: Mapping[str, Model]) 
         for child in entry.children.get("projects", []):
             project = projects[entry.name].get(child.name) or Project(tenant=tenant, slug=child.name, name=child.name)
             projects[entry.name][child.name] = project
-            fields = {field: given.value for field, given in child.given.items()}
+            fields = {field: given.value for field, given in child.given.items() if field != FIELD}
             plan.put(project, child, f"project {entry.name}/{child.name}", fields)
             budgets.plan(plan, entry.name, child, project=child.name)
+            limits.plan(plan, entry.name, child, project=child.name)
         for child in entry.children.get("members", []):
             people.plan(plan, tenant, child)
         budgets.plan(plan, entry.name, entry)
-    plan_keys(plan, entries, projects, models, budgets)
+        limits.plan(plan, entry.name, entry)
+    plan_keys(plan, entries, projects, models, budgets, limits)
 
 
 class _People:

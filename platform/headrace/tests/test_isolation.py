@@ -15,7 +15,7 @@ from billing.models import BillingAccount, Budget, BudgetAdjustment, BudgetAlert
 from billing.tests.stream import append, connect, usage_event
 from tenants.inviting import invite
 from tenants.issuing import rotate_key
-from tenants.models import Member, Tenant
+from tenants.models import Member, ModelLimits, Tenant
 from tenants.tests.cast import make_key, make_project, make_tenant, sql
 
 pytestmark = pytest.mark.django_db
@@ -27,6 +27,7 @@ TABLES = {
     "tenants_apikey": "tenant_id",
     "tenants_invitation": "tenant_id",
     "tenants_retiredsecret": "tenant_id",
+    "tenants_modellimits": "tenant_id",
     "tenants_auditentry": "tenant",
     "billing_usagerecord": "tenant",
     "billing_usagecorrection": "tenant",
@@ -57,6 +58,7 @@ def two_tenants() -> Iterator[None]:
         rotate_key(key, hint=key.hint, overlap=timedelta(hours=1))
         invite(tenant=tenant, email="new@example.com", role="viewer", invited_by="alice")
         Member.objects.create(tenant=tenant, user=User.objects.create(username=slug), role="owner")
+        ModelLimits.objects.create(tenant=tenant, model="demo", concurrency=1)
         make_budget(tenant)
     with connect() as client:
         for slug in ("acme", "globex"):

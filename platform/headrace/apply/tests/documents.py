@@ -47,7 +47,8 @@ tenants:
     weight: 2.5
     legal_entity: north
     billing: {address: [Main Road 1, Pune], reference: PO 7, tax_rate: 18, discount_percent: 2.5, minimum_fee: 100}
-    limits: {requests_per_minute: 600, concurrency: 10}
+    limits: {requests_per_minute: 600, concurrency: 10, models: {demo: {concurrency: 2}}}
+    cached_input_weight: 0.25
     budgets:
       monthly: 2500.5
       extra: {amount: 1, period: day, hard: false, thresholds: [], increase: {amount: 0.5, until: 2199-01-01T00:00:00Z}}
@@ -58,7 +59,7 @@ tenants:
     keys:
       - project: web
         models: [demo, org/other-1.5]
-        limits: {max_output_tokens: 100}
+        limits: {max_output_tokens: 100, models: {demo: {requests_per_minute: 5, max_output_tokens: 50}}}
         budgets: {ci: {amount: 3, enabled: false}}
       - name: nightly
         project: batch

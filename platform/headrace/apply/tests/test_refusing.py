@@ -44,6 +44,9 @@ ERRORS = [
     ("tenants: {acme: {budgets: {b: {amount: 1, thresholds: [0]}}}}", 1, "budget acme/b: thresholds: "),
     ("tenants: {acme: {budgets: {b: {amount: 1, increase: {amount: 5}}}}}", 1, "An increase wants an amount and an"),
     ("tenants: {acme: {budgets: {b: 1}, projects: {web: {budgets: {b: 1}}}}}", 1, "acme/b stands here twice"),
+    ("tenants: {acme: {limits: {models: {gpt: {concurrency: 1}}}}}", 1, 'tenant acme: there is no model "gpt"'),
+    ("tenants: {acme: {limits: {models: {gpt: {speed: 1}}}}}", 1, 'of gpt knows no "speed"'),
+    ("tenants: {acme: {cached_input_weight: 1.5}}", 1, "tenant acme: cached_input_weight: "),
     # prices
     ("models: {m: {context_window: 5, prices: [1]}}", 1, "wants a mapping, found a number: 1"),
     ("models: {m: {context_window: 5, prices: [{input: 1}]}}", 1, "price of m in USD wants output"),
