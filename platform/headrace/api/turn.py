@@ -13,6 +13,7 @@ from routing.fairness.order import CLASSES, cost
 from tenants.meters.waiting import Waiter
 
 HEADER = b"x-headrace-priority"
+_LEVEL_STEP = 20
 
 
 def priority_of(own: str, wished: str) -> str:
@@ -25,8 +26,9 @@ def priority_of(own: str, wished: str) -> str:
 
 
 def level_of(priority: str) -> int:
-    """The class as engines that order by priority take it: the higher goes first."""
-    return len(CLASSES) - 1 - CLASSES.index(priority)
+    """The class as engines that order by priority take it: the higher goes first. SGLang lets one preempt another that
+    is more than ten lower (--priority-scheduling-preemption-threshold)."""
+    return _LEVEL_STEP * (len(CLASSES) - 1 - CLASSES.index(priority))
 
 
 def waiter_of(gateway: Gateway, exchange: Exchange) -> Waiter | None:
