@@ -17,7 +17,7 @@ from headrace.apply.plan import Change, Difference, Plan
 from routing.models import Model
 from tenants.models import Member, Project, Tenant
 
-_OTHERS = ("suspended", "legal_entity")  # said otherwise in the database, or planned elsewhere
+_OTHERS = ("suspended", "legal_entity", FIELD)  # said otherwise in the database, or planned elsewhere
 
 
 def plan_tenants(plan: Plan, entries: list[Entry], models: Mapping[str, Model]) -> None:
