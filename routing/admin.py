@@ -4,6 +4,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
@@ -12,6 +13,7 @@ from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.decorators import display
 
+from routing.conditions import BadConditions, read
 from routing.models import TIMEOUT_FIELDS, CacheScope, Model, Route, Target
 from tenants.admin_cells import number
 
@@ -60,13 +62,29 @@ class ModelPage(ModelAdmin):
 
 
 class TargetForm(forms.ModelForm):  # type: ignore[type-arg]
+    wants = forms.CharField(
+        label="Only requests with",
+        required=False,
+        help_text="Any of min_prompt_tokens=8000 max_prompt_tokens= min_output_tokens= max_output_tokens="
+        " modalities=text,image tools=yes tenants=acme projects=acme/web keys= tiers=gold; all must hold.",
+    )
+
     class Meta:
         model = Target
-        fields = ("position", "pool", "provider", "upstream_model", "context_window")
+        fields = ("position", "pool", "provider", "upstream_model", "context_window", "weight", "canary", "shadow")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.fields["wants"].initial = str(self.instance.wants) if self.instance.conditions else ""
         self.fields["position"].required = False  # the page fills it only once a row is dragged
+
+    def clean_wants(self) -> str:
+        line: str = self.cleaned_data["wants"]
+        try:
+            self.instance.conditions = read(line).as_dict()
+        except BadConditions as error:
+            raise ValidationError(str(error)) from error
+        return line
 
     def clean_position(self) -> int:
         position: int | None = self.cleaned_data["position"]
@@ -85,7 +103,7 @@ class TargetInline(TabularInline):
     ordering = ("position",)
     ordering_field = "position"
     hide_ordering_field = True
-    fields = ("pool", "provider", "upstream_model", "position")
+    fields = ("pool", "provider", "upstream_model", "wants", "weight", "canary", "shadow", "position")
     autocomplete_fields = ("pool", "provider")
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:

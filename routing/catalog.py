@@ -1,18 +1,23 @@
 """The models, routes and the servers behind them, as the data plane looks them up. Built whole: it is small."""
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from engines.protocols import PROTOCOLS, Upstream
+from routing.conditions import BadConditions, Conditions, conditions
+
+log = logging.getLogger("headrace.catalog")
 
 # The SELECTs whose rows `build` takes, by table.
 SELECTS = {
     "routing_model": "SELECT name, context_window, default_max_tokens, enabled, created_at FROM routing_model",
     "routing_route": "SELECT model_id, cache_scope, unknown_fields, policy, connect_timeout, first_byte_timeout,"
     " between_events_timeout, total_timeout, ttft_target, tpot_target, queue_timeout, queue_length FROM routing_route",
-    "routing_target": "SELECT t.route_id, t.pool_id, t.provider_id, t.upstream_model, t.context_window"
+    "routing_target": "SELECT t.route_id, t.pool_id, t.provider_id, t.upstream_model, t.context_window,"
+    " t.conditions, t.weight, t.canary, t.shadow"
     " FROM routing_target t ORDER BY t.route_id, t.position",
     "engines_pool": "SELECT name, engine, model, api_key, admin_key, orders_by_priority FROM engines_pool",
     "engines_replica": "SELECT pool_id, name, url FROM engines_replica WHERE enabled ORDER BY pool_id, name",
@@ -32,12 +37,17 @@ class Replica(msgspec.Struct, frozen=True):
 class Target(msgspec.Struct, frozen=True):
     """Where a route leads: a pool with its replicas, or a hosted provider (one replica).
 
-    context_window: its own, where it is smaller than the route's.
+    context_window: its own, where it is smaller than the route's. Which requests it takes, and what share of them
+    (matching.py): percents, or a weight beside its neighbours'.
     """
 
     name: str
     replicas: tuple[Replica, ...]
     context_window: int | None = None
+    conditions: Conditions = Conditions()
+    weight: int | None = None
+    canary: float | None = None
+    shadow: float | None = None
 
     def window(self, route: "Route") -> int:
         return min(route.context_window, self.context_window or route.context_window)
@@ -86,9 +96,9 @@ def build(rows: Rows, unseal: Callable[[bytes], str]) -> Catalog:
     pools = {name: _pool(rows, name, *rest, unseal=unseal) for name, *rest in rows["engines_pool"]}
     providers = {name: _provider(name, *rest, unseal=unseal) for name, *rest in rows["engines_provider"]}
     targets: dict[str, list[Target]] = {}
-    for model, pool, provider, upstream_model, window in rows["routing_target"]:
-        target = pools[pool] if pool else providers[provider]
-        targets.setdefault(model, []).append(_renamed(target, upstream_model, window))
+    for model, pool, provider, upstream_model, window, *terms in rows["routing_target"]:
+        target = _on_terms(_renamed(pools[pool] if pool else providers[provider], upstream_model, window), *terms)
+        targets.setdefault(model, []).extend([target] if target else [])
     settings = {row[0]: row[1:] for row in rows["routing_route"]}
     routes: dict[str, Route] = {}
     for name, window, default, enabled, created in rows["routing_model"]:
@@ -132,6 +142,22 @@ def _provider(
     return Target(name, (Replica(name, upstream),))
 
 
+def _on_terms(
+    target: Target,
+    wants: Any = None,
+    weight: int | None = None,
+    canary: float | None = None,
+    shadow: float | None = None,
+) -> Target | None:
+    """The target with its terms; None where they are of another version: who knows what it should not get."""
+    try:
+        found = conditions(wants or {})
+    except BadConditions as error:
+        log.error("the conditions of %s cannot be read, it gets nothing: %s", target.name, error)
+        return None
+    return msgspec.structs.replace(target, conditions=found, weight=weight, canary=canary, shadow=shadow)
+
+
 def _renamed(target: Target, model: str, window: int | None) -> Target:
     """The target asking for `model` upstream, where its route says another than the pool's own."""
     if not model:
@@ -139,4 +165,4 @@ def _renamed(target: Target, model: str, window: int | None) -> Target:
     replicas = tuple(
         Replica(replica.name, msgspec.structs.replace(replica.upstream, model=model)) for replica in target.replicas
     )
-    return Target(target.name, replicas, window)
+    return msgspec.structs.replace(target, replicas=replicas, context_window=window)

@@ -9,12 +9,14 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from engines.models import Pool, Provider
+from routing.conditions import BadConditions, Conditions, conditions
 from routing.policies import DEFAULT, POLICIES
 
 MODEL_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,199}$"
 LONGEST_TIMEOUT = 86_400.0
 TIMEOUT_FIELDS = ("connect_timeout", "first_byte_timeout", "between_events_timeout", "total_timeout")
 LARGEST_WINDOW = 10**9
+LARGEST_WEIGHT = 10_000
 
 check_model_name = RegexValidator(
     # \Z, not $: Python's $ also matches before a last line feed.
@@ -51,6 +53,11 @@ def _target_seconds(help_text: str) -> "models.FloatField[float | None, float | 
     return models.FloatField(
         null=True, blank=True, validators=bounds, help_text=f"{help_text} Empty: any time is good."
     )
+
+
+def _percent(help_text: str) -> "models.FloatField[float | None, float | None]":
+    bounds = [MinValueValidator(0), MaxValueValidator(100)]
+    return models.FloatField(null=True, blank=True, validators=bounds, help_text=help_text)
 
 
 class Model(models.Model):
@@ -164,6 +171,14 @@ class Target(models.Model):
         null=True, blank=True, help_text="Of the model at this target, where it is smaller than the model's. In tokens."
     )
     conditions = models.JSONField(default=dict, blank=True, editable=False)
+    weight = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(LARGEST_WEIGHT)],
+        help_text="Targets with a weight that follow each other share the requests by it.",
+    )
+    canary = _percent("It takes this share of the requests it matches before all others, and no more. In percent.")
+    shadow = _percent("This share of the requests it matches is copied to it; nobody sees its answers. In percent.")
 
     class Meta:
         ordering = ("route", "position")
@@ -186,10 +201,34 @@ class Target(models.Model):
                 condition=Q(context_window__isnull=True) | Q(context_window__gte=1, context_window__lte=LARGEST_WINDOW),
                 name="routing_target_window",
             ),
+            models.CheckConstraint(
+                condition=(Q(weight__isnull=True) | Q(weight__gte=1, weight__lte=LARGEST_WEIGHT))
+                & (Q(canary__isnull=True) | Q(canary__gte=0, canary__lte=100))
+                & (Q(shadow__isnull=True) | Q(shadow__gte=0, shadow__lte=100)),
+                name="routing_target_shares",
+            ),
+            models.CheckConstraint(
+                condition=Q(weight__isnull=True, canary__isnull=True)
+                | Q(weight__isnull=True, shadow__isnull=True)
+                | Q(canary__isnull=True, shadow__isnull=True),
+                name="routing_target_one_role",
+                violation_error_message="A target has a weight, or is a canary, or a shadow.",
+            ),
         ]
 
     def __str__(self) -> str:
         return f"{self.route_id} -> {self.slug}"
+
+    def clean(self) -> None:
+        try:
+            conditions(self.conditions)
+        except BadConditions as error:
+            raise ValidationError({"conditions": str(error)}) from error
+
+    @property
+    def wants(self) -> Conditions:
+        """Which requests it takes."""
+        return conditions(self.conditions)
 
     @property
     def slug(self) -> str:

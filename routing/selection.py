@@ -7,16 +7,20 @@ from typing import Protocol
 import msgspec
 
 from routing.catalog import Replica, Route, Target
+from routing.conditions import Facts
+from routing.matching import Match, match
 from routing.policies import POLICIES, Ask, Candidate, Ranked
 from routing.prefix_index import Chain, PrefixIndex
 
 
 class Want(msgspec.Struct, frozen=True):
-    """The request to place. prompt, output: tokens, estimated. chain: the prompt's blocks, in its cache scope."""
+    """The request to place. prompt, output: tokens, estimated. chain: the prompt's blocks, in its cache scope.
+    facts: what the conditions of targets look at."""
 
     prompt: int
     output: int = 0
     chain: Chain = Chain((), 0)
+    facts: Facts = Facts()
 
     def need(self, overlap: int) -> int:
         """What it adds to a replica that has `overlap` of it: tokens to prefill and to decode. What is cached is there
@@ -96,15 +100,25 @@ class Selection:
         self._turn = 0
 
     def choices(self, route: Route, want: Want, *, besides: frozenset[str] = frozenset()) -> list[Choice]:
-        """All usable replicas of the route, its first target's first. `besides`: those tried already.
+        """All usable replicas of the targets that take such a request, target by target. `besides`: those tried.
 
         Where none is, those of last resort: a request that may fail is better than one that surely does.
         """
+        return self.choices_of(self.match(route, want).targets, route, want, besides=besides)
+
+    def match(self, route: Route, want: Want) -> Match:
+        """The route's targets for this request, and those that get a copy."""
+        return match(route, want.facts, self._dice)
+
+    def choices_of(
+        self, targets: list[Target], route: Route, want: Want, *, besides: frozenset[str] = frozenset()
+    ) -> list[Choice]:
+        """As `choices`, of these targets."""
         self._turn += 1
-        found = [c for target in route.targets for c in self.of_target(route, target, want, besides=besides)]
+        found = [c for target in targets for c in self.of_target(route, target, want, besides=besides)]
         if found:
             return found
-        return [c for target in route.targets for c in self._last_resort(route, target, want, besides)]
+        return [c for target in targets for c in self._last_resort(route, target, want, besides)]
 
     def _last_resort(self, route: Route, target: Target, want: Want, besides: frozenset[str]) -> list[Choice]:
         hopeless = {r.name for r in target.replicas if not self._picture.reading(r.name).is_last_resort}

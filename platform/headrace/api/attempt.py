@@ -5,6 +5,7 @@ import secrets
 
 import msgspec
 
+from billing.usage import SHADOW
 from engines.client import Answer
 from engines.errors import Stale, TimedOut, UpstreamError
 from engines.protocols import Attempt, Upstream
@@ -13,6 +14,8 @@ from headrace.api.exchange import Exchange
 from headrace.api.gateway import Gateway
 from headrace.api.turn import level_of
 
+# Engines that order by priority take the highest first; nobody waits for a copy.
+_LOWEST = -1000
 _encode = msgspec.json.encode
 # How long an aborted engine may take to end its answer: SGLang takes about 0.3 s.
 _STOP_SECONDS = 0.5
@@ -42,7 +45,7 @@ async def _send(gateway: Gateway, exchange: Exchange) -> Answer:
         n=exchange.chat.n,
         max_tokens=exchange.max_tokens,
         tenant=exchange.principal.tenant,
-        priority=level_of(exchange.priority),
+        priority=_LOWEST if exchange.event.kind == SHADOW else level_of(exchange.priority),
         salt=None if exchange.route.cache_scope == "shared" else exchange.principal.tenant,
     )
     body = upstream.protocol.body(upstream, exchange.chat.upstream_fields(), exchange.attempt)

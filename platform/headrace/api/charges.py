@@ -19,6 +19,7 @@ def quotes_of(prices: PriceBook, principal: Principal, route: Route, at_ms: int)
             at_ms=at_ms,
         )
         for target in route.targets
+        if target.shadow is None  # copies cost their tenant nothing
     }
 
 

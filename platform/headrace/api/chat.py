@@ -14,6 +14,7 @@ from headrace.api.chat_request import parse
 from headrace.api.errors import ApiError, from_upstream
 from headrace.api.exchange import ClientLeft, Exchange
 from headrace.api.gateway import Gateway
+from headrace.api.shadow import copy_to_shadows
 from headrace.api.stream import StreamedAnswer
 from headrace.api.streaming import StreamingConsumer
 from headrace.api.turn import HEADER, priority_of
@@ -41,6 +42,7 @@ class ChatConsumer(StreamingConsumer):
         assert self._principal is not None
         gateway = self.gateway
         chat = parse(body, settings.MEDIA_HOSTS)
+        chat.tier = self.header(b"x-headrace-tier")[:64].decode("ascii", "replace")
         priority = priority_of(self._principal.priority, self.header(HEADER).decode("latin-1"))
         exchange = self._exchange = await admit(
             gateway, self._principal, chat, labels=self._labels(), priority=priority
@@ -48,6 +50,7 @@ class ChatConsumer(StreamingConsumer):
         exchange.task, exchange.is_watched = asyncio.current_task(), self.drop is not None
         self.request_id = exchange.id
         gateway.pulse.add(exchange)
+        copy_to_shadows(gateway, exchange)
         kind = StreamedAnswer if chat.stream else WholeAnswer
         answer = kind(self, gateway, exchange)
         try:

@@ -20,6 +20,7 @@ class ChatRequest(msgspec.Struct):
     """A checked chat. `passed` are the client's own bytes of each field the engine acts on.
 
     max_tokens: None where the client left it out. size: bytes of tools and schemas, which are prompt too.
+    tier: what the header x-headrace-tier says, for the conditions of routes.
     """
 
     model: str
@@ -32,6 +33,7 @@ class ChatRequest(msgspec.Struct):
     unknown: list[str]
     labels: dict[str, str]
     schema_bytes: int
+    tier: str = ""
 
     @property
     def most_prompt(self) -> int:

@@ -154,7 +154,7 @@ class Exchange:
                 upstream_id=self.attempt.rid if self.attempt else None,
                 target=self.target.name,
                 replica=self.replica.name,
-                price=self.quote.version if self.quote else None,
+                price=self.quote.version or None if self.quote else None,
                 rates=self.quote.rates if self.quote else None,
             )
         )
@@ -166,7 +166,7 @@ class Exchange:
             self.event,
             status=status,
             target=self.target.name,
-            price=quote.version if quote else None,
+            price=quote.version or None if quote else None,
             rates=quote.rates if quote else None,
             replica=self.replica.name,
             finish_reason=_recordable(self.finish_reason),

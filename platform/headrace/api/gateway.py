@@ -99,6 +99,7 @@ class Gateway:
             redis=self.redis,
             spool=self.spool,
         )
+        self.shadows = 0  # copies that run
         self.is_stopping = False
         self.working = 0  # requests whose body has come and whose answer is not all handed to the server
         self._loops: list[asyncio.Task[None]] = []

@@ -56,6 +56,7 @@ GOODPUT = Counter(
     "Streamed requests by whether they were answered within their route's ttft_target and tpot_target.",
     ("model", "target", "within"),
 )
+SHADOWS = Counter("headrace_shadows", "Copies for shadow targets, by how they ended.", ("outcome",))
 REFUSED = Counter("headrace_refused", "Requests refused before admission, by error code.", ("code",))
 # sent: a further attempt was made; no_budget: there were too many of late; no_room: nobody else had room.
 RETRIES = Counter("headrace_retries", "Further attempts wanted before the first byte, by outcome.", ("outcome",))

@@ -23,11 +23,13 @@ def first_places(gateway: Gateway, principal: Principal, chat: ChatRequest, rout
     refusals: list[ApiError] = []
     wanted = next(target for target in route.targets if target.replicas)
     prompt = gateway.estimator.prompt_tokens(tokenizer(wanted), chat)
-    want = gateway.placing.want(route, chat, principal.tenant, prompt)
+    want = gateway.placing.want(route, chat, principal, prompt)
     if found := list(places(gateway, principal, chat, route, want, refusals=refusals)):
         return found
     if refusals:
         raise refusals[0]
+    if not gateway.placing.selection.match(route, want).targets:
+        raise ApiError("invalid_request", "No target of this model takes such a request: see its route's conditions.")
     waits = [gateway.breakers.wait(replica.name) for target in route.targets for replica in target.replicas]
     soonest = min(60.0, max(1.0, min(waits)))
     raise ApiError("no_capacity", "No replica of this model can be asked now.", retry_after=soonest)
@@ -48,11 +50,13 @@ def places(
 
     refusals: gets what each target that cannot take the chat would have it refused with. tried: replicas left out.
     """
-    fits = {id(target): _fit_or(gateway, principal, chat, route, target, refusals) for target in route.targets}
+    targets = gateway.placing.selection.match(route, want).targets
+    fits = {id(target): _fit_or(gateway, principal, chat, route, target, refusals) for target in targets}
     # Those left alone are in no mean of the ranking either. A provider may be there twice, under two models' names.
-    every = [replica for target in route.targets for replica in target.replicas]
+    every = [replica for target in targets for replica in target.replicas]
     left = {replica.name for replica in every if replica not in tried and gateway.breakers.wait(replica.name) == 0}
-    choices = gateway.placing.selection.choices(route, want, besides=frozenset({one.name for one in every} - left))
+    besides = frozenset({one.name for one in every} - left)
+    choices = gateway.placing.selection.choices_of(targets, route, want, besides=besides)
     for choice in sorted(choices, key=lambda choice: choice.target is not first) if first else choices:
         if (fit := fits[id(choice.target)]) and choice.replica not in tried:
             yield choice, fit

@@ -13,10 +13,12 @@ from headrace.api.estimate import Estimator
 from headrace.api.exchange import Exchange
 from headrace.api.prompt_text import prompt_text
 from routing.catalog import Route
+from routing.conditions import Facts
 from routing.held import HeldTokens
 from routing.prefix_index import Hasher, PrefixIndex
 from routing.prefix_index.sharing import Sharing
 from routing.selection import Choice, Picture, Selection, Want
+from tenants.keyring import Principal
 from tenants.meters.meter import Meter, room_key, room_of
 
 # How often it is read what all processes' requests hold of the replicas.
@@ -69,16 +71,22 @@ class Placing:
             turn += 1
             await asyncio.sleep(_REFRESH_SECONDS)
 
-    def want(self, route: Route, chat: ChatRequest, tenant: str, prompt: int) -> Want:
+    def want(self, route: Route, chat: ChatRequest, principal: Principal, prompt: int) -> Want:
         """What is to be placed: `prompt` is the estimate of its tokens."""
-        scope = "" if route.cache_scope == "shared" else tenant
+        scope = "" if route.cache_scope == "shared" else principal.tenant
         most = chat.max_tokens or route.default_max_tokens
         output = chat.n * self._estimator.output_tokens(chat.model, most)
-        return Want(prompt, output, self._hasher.chain(prompt_text(chat), scope))
-
-    def choices(self, route: Route, chat: ChatRequest, tenant: str, prompt: int) -> list[Choice]:
-        """The replicas this chat may go to, best first."""
-        return self.selection.choices(route, self.want(route, chat, tenant, prompt))
+        facts = Facts(
+            prompt=prompt,
+            output=most,
+            modalities=chat.content.modalities,
+            tools="tools" in chat.passed,
+            tenant=principal.tenant,
+            project=f"{principal.tenant}/{principal.project}",
+            key=principal.key,
+            tier=chat.tier,
+        )
+        return Want(prompt, output, self._hasher.chain(prompt_text(chat), scope), facts)
 
     def rooms(self, choices: Iterable[Choice]) -> list[tuple[Meter, int]]:
         """The room each choice's replica has, and how much of it the request takes."""

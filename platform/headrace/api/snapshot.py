@@ -46,6 +46,13 @@ class Snapshot:
     def age(self) -> float:
         return time.monotonic() - self._seen if self.ready.is_set() else float("inf")
 
+    async def read_catalog(self) -> catalog.Catalog:
+        """The routes as they stand, without following them. Raises psycopg.Error, OSError."""
+        connection = await psycopg.AsyncConnection.connect(self._url, autocommit=True, connect_timeout=3)
+        async with connection:
+            await connection.execute("SET ROLE headrace_system")
+            return await _read_catalog(connection)
+
     async def follow(self) -> None:
         """Load, then follow for ever; reconnect as often as needed."""
         failures = 0

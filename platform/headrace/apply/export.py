@@ -83,8 +83,9 @@ def _route(route: Route) -> Document:
     targets = []
     for target in route.targets.all():
         entry = {"pool": target.pool_id} if target.pool_id else {"provider": target.provider_id}
+        names = ("context_window", "conditions", "weight", "canary", "shadow")
         entry |= {"model": target.upstream_model} if target.upstream_model else {}
-        targets.append(entry | ({"context_window": target.context_window} if target.context_window else {}))
+        targets.append(entry | {name: value for name in names if (value := getattr(target, name)) not in (None, {})})
     named = {"ttft": route.ttft_target, "tpot": route.tpot_target}
     latency = {name: seconds for name, seconds in named.items() if seconds is not None}
     return {

@@ -133,6 +133,10 @@ def weight(node: Node) -> float:
     return float(_plain(node, _NUMBER, "a number from 0 to 1"))
 
 
+def percent(node: Node) -> float:
+    return float(_plain(node, _NUMBER, "a number of percent"))
+
+
 def truth(node: Node) -> bool:
     if _type(node) != "bool":
         raise Invalid(f"wants true or false, found {describe(node)}")

@@ -2,10 +2,14 @@
 
 from collections.abc import Mapping
 
+from django.core.exceptions import ValidationError
+
 from engines.models import Pool, Provider
 from headrace.apply.entries import Entry
 from headrace.apply.plan import Change, Difference, Plan
 from headrace.apply.problems import near
+from headrace.apply.sections import CONDITIONS
+from routing.conditions import BadConditions, conditions
 from routing.models import Model, Route, Target
 
 DEFAULT_MAX_TOKENS = 1024
@@ -58,6 +62,7 @@ def _plan_route(
         new.pk, new._state.adding = old.pk, False
     change.deletes += before[len(after) :]
     columns = ["position", "pool", "provider", "upstream_model", "context_window"]
+    columns += ["conditions", "weight", "canary", "shadow"]
     change.saves += [(target, columns if target.pk else None) for target in after]
 
 
@@ -79,13 +84,36 @@ def _target(
         plan.problems.add(line, f"{label}: a provider's target wants the provider's model")
     if len(upstream) > 200:
         plan.problems.add(entry.line_of("model"), f"{label}: model is longer than 200 characters")
-    return Target(upstream_model=upstream, context_window=entry.get("context_window", None), **{kind: known[name]})
+    wanted = {name: entry.get(name) for name in CONDITIONS if name in entry.given}
+    try:
+        wanted = conditions(wanted).as_dict()
+    except BadConditions as error:
+        plan.problems.add(entry.line, f"{label}: conditions: {error}")
+        wanted = {}
+    terms = {name: entry.get(name) for name in ("weight", "canary", "shadow")}
+    window = entry.get("context_window", None)
+    target = Target(upstream_model=upstream, context_window=window, conditions=wanted, **{kind: known[name]}, **terms)
+    _check_terms(plan, target, entry, label)
+    return target
+
+
+def _check_terms(plan: Plan, target: Target, entry: Entry, label: str) -> None:
+    for name in ("weight", "canary", "shadow"):
+        try:
+            target.clean_fields({field.name for field in Target._meta.concrete_fields} - {name})
+        except ValidationError as error:
+            plan.problems.add(entry.line_of(name), f"{label}: {name}: {error.messages[0]}")
+    if sum(getattr(target, name) is not None for name in ("weight", "canary", "shadow")) > 1:
+        plan.problems.add(entry.line, f"{label}: a target has a weight, or is a canary, or a shadow")
 
 
 def _show(targets: list[Target]) -> str:
-    return ", ".join(_show_one(target) for target in targets) or "none"
+    return ", ".join(map(_shown, targets)) or "none"
 
 
-def _show_one(target: Target) -> str:
+def _shown(target: Target) -> str:
+    terms = [f"{name} {value:g}" for name in ("weight", "canary", "shadow") if (value := getattr(target, name))]
+    words = [f"{target.context_window} tokens" if target.context_window else "", str(target.wants), *terms]
+    said = "; ".join(word for word in words if word)
     model = f":{target.upstream_model}" if target.upstream_model else ""
-    return target.slug + model + (f" ({target.context_window} tokens)" if target.context_window else "")
+    return target.slug + model + (f" ({said})" if said else "")

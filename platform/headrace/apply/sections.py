@@ -9,6 +9,7 @@ from headrace.apply.reader import (
     lines,
     moment,
     optional,
+    percent,
     seconds,
     secret,
     text,
@@ -122,11 +123,32 @@ POOL = Kind(
 PROVIDER = Kind("provider", "name", {"protocol": text, "base_url": address, "api_key": optional(secret)})
 
 # `model` is the name to ask the target for; empty: the one the pool serves.
+CONDITIONS = {
+    "min_prompt_tokens": whole,
+    "max_prompt_tokens": whole,
+    "min_output_tokens": whole,
+    "max_output_tokens": whole,
+    "modalities": texts,
+    "tools": truth,
+    "tenants": texts,
+    "projects": texts,
+    "keys": texts,
+    "tiers": texts,
+}
+
 TARGET = Kind(
     "target",
     "",
-    {"pool": text, "provider": text, "model": text, "context_window": optional(whole)},
-    later=("conditions",),
+    {
+        "pool": text,
+        "provider": text,
+        "model": text,
+        "context_window": optional(whole),
+        "weight": whole,
+        "canary": percent,
+        "shadow": percent,
+    },
+    groups={"conditions": {name: (name, read) for name, read in CONDITIONS.items()}},
     short="pool",
     nameless=True,
     ordered=True,
@@ -147,7 +169,6 @@ ROUTE = Kind(
         "queue": {"timeout": ("queue_timeout", seconds), "length": ("queue_length", whole)},
     },
     children={"targets": TARGET},
-    later=("conditions",),
 )
 
 # Units of `currency` per million tokens. Without `effective_from` it is the price from now on.

@@ -26,7 +26,14 @@ def test_it_writes_everything_a_document_says() -> None:
         ("spare", "http://127.0.0.1:9002", False),
     ]
     demo, other = Model.objects.order_by("name")
-    assert [(t.slug, t.upstream_model) for t in demo.route.targets.all()] == [("local", ""), ("hosted", "big")]
+    assert [(t.slug, t.upstream_model) for t in demo.route.targets.all()] == [
+        ("local", ""),
+        ("local", ""),
+        ("hosted", "big"),
+    ]
+    copied, wanted, _ = demo.route.targets.all()
+    assert (copied.shadow, wanted.weight, wanted.shadow) == (5, 3, None)
+    assert str(wanted.wants) == "max_prompt_tokens=8000 modalities=text tools=no tiers=gold"
     assert (demo.route.connect_timeout, demo.route.cache_scope, demo.route.unknown_fields) == (2.5, "shared", "drop")
     assert demo.route.policy == "least_loaded"
     assert (other.default_max_tokens, other.route.total_timeout, other.route.targets.count()) == (500, 600, 0)
@@ -83,7 +90,9 @@ def test_it_replaces_the_targets_of_a_route_and_keeps_the_rows_that_stay() -> No
     first = Target.objects.get(position=0).pk
     text = "models: {demo: {route: {targets: [%s]}}}"
     assert changes(text % "local, local") == [
-        "~ route of demo: targets local, hosted:big (4096 tokens) -> local, local"
+        "~ route of demo: targets "
+        "local (shadow 5), local (max_prompt_tokens=8000 modalities=text tools=no tiers=gold; weight 3),"
+        " hosted:big (4096 tokens) -> local, local"
     ]
     assert changes(text % "{provider: hosted, model: small}") == [
         "~ route of demo: targets local, local -> hosted:small"

@@ -60,9 +60,16 @@ ERRORS = [
     ("models: {m: {context_window: 5, prices: [{input: 1, output: 1}, {input: 2, output: 1}]}}", 1, "here twice"),
     ("models: {m: {context_window: 5, prices: [{input: 1, output: 1, effective_from: 2020-01-01T00:00:00Z}]}}", 1,
      "lies in the past, which stays as it was charged"),
-    ("models: {m: {context_window: 5, route: {conditions: {a: 1}}}}", 1, "conditions is not built yet"),
+    ("models: {m: {context_window: 5, route: {conditions: {a: 1}}}}", 1, 'unknown field "conditions"'),
     ("pools: {p: {model: x}}\nmodels: {m: {context_window: 5, route: {targets: [{pool: p, conditions: {a: 1}}]}}}", 2,
-     "conditions is not built yet"),
+     'conditions knows no "a"'),
+    ("pools: {p: {model: x}}\nmodels: {m: {context_window: 5, route: {targets: [{pool: p, canary: 101}]}}}", 2,
+     "canary: Ensure this value is less than or equal to 100"),
+    ("pools: {p: {model: x}}\nmodels: {m: {context_window: 5, route: {targets: [{pool: p, canary: 1, weight: 1}]}}}", 2,
+     "a target has a weight, or is a canary, or a shadow"),
+    ("pools: {p: {model: x}}\n"
+     "models: {m: {context_window: 5, route: {targets: [{pool: p, conditions: {projects: [web]}}]}}}", 2,
+     "a project is written tenant/project"),
     # types and ranges
     ("tenants: {no: {}}", 1, 'a name wants text, found yes or no: no; put it in quotes: "no"'),
     ("tenants: {acme: {name: 5}}", 1, 'name wants text, found a number: 5; put it in quotes: "5"'),

@@ -1,0 +1,170 @@
+"""Why a request goes where: the same matching and ranking as a web process does, from the same Redis.
+
+It knows what replicas hold and what the collector tells of them. Prefix indexes live in the web processes: it asks them
+nothing, so overlaps are those of prompts that are sent while it listens, mostly 0.
+"""
+
+import random
+from typing import Any
+
+import msgspec
+import psycopg
+import redis
+import redis.asyncio
+from django.conf import settings
+
+from engines.load.picture import Picture
+from headrace.api.chat_request import parse
+from headrace.api.estimate import Estimator
+from headrace.api.prompt_text import prompt_text
+from headrace.api.readings import Readings
+from headrace.api.snapshot import Snapshot
+from routing.catalog import Route, Target
+from routing.conditions import Facts
+from routing.held import HeldTokens
+from routing.policies import POLICIES, Ask, PrefixAware, Weights
+from routing.prefix_index import Hasher, PrefixIndex
+from routing.selection import Selection, Want
+from tenants.meters.meter import room_key
+
+# Ranked without its one in a hundred that explores: what is explained is the rule.
+_STILL = PrefixAware(Weights(explore=0))
+
+
+class Unexplained(Exception):
+    """It cannot be said; the message tells why."""
+
+
+class Question(msgspec.Struct, frozen=True):
+    """A request as far as it matters. body: a chat's JSON, or none; its numbers are overridden by those given."""
+
+    model: str
+    tenant: str = ""
+    project: str = ""
+    key: str = ""
+    tier: str = ""
+    prompt_tokens: int | None = None
+    max_tokens: int | None = None
+    body: bytes = b""
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    request: dict[str, Any]
+    policy: str
+    targets: list[dict[str, Any]]
+    goes_to: str | None
+
+    def as_dict(self) -> dict[str, Any]:
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        return found
+
+
+async def explain(question: Question) -> Explanation:
+    """Raises Unexplained, ApiError (the chat is none that would be taken)."""
+    try:
+        catalog = await Snapshot(settings.DATABASE_URL).read_catalog()
+    except (psycopg.Error, OSError) as error:
+        raise Unexplained(f"the database does not answer: {error}") from error
+    route = catalog.routes.get(question.model)
+    if route is None:
+        raise Unexplained(f"there is no model {question.model} with a route that is enabled")
+    client = redis.asyncio.Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2)
+    held, picture = HeldTokens(room_key), Picture(client)
+    try:
+        await held.refresh(client, catalog.replica_names)
+        await picture.refresh()
+    except redis.RedisError as error:
+        raise Unexplained(f"Redis does not answer: {error}") from error
+    finally:
+        await client.aclose()
+    index = PrefixIndex(tokens=settings.KV_TOKENS, most=settings.PREFIX_INDEX_ENTRIES)
+    selection = Selection(index, held, Readings(picture), room_factor=settings.ROOM_FACTOR)
+    return told(route, wanted(route, question), selection, Readings(picture))
+
+
+def wanted(route: Route, question: Question) -> Want:
+    """The request in routing's words."""
+    prompt, output, modalities, tools, chain = 0, route.default_max_tokens, frozenset({"text"}), False, Want(0).chain
+    if question.body:
+        chat = parse(_whole(question), settings.MEDIA_HOSTS)
+        prompt = Estimator().prompt_tokens(route.model, chat)
+        output, modalities, tools = chat.max_tokens or output, chat.content.modalities, "tools" in chat.passed
+        scope = "" if route.cache_scope == "shared" else question.tenant
+        chain = Hasher(settings.SECRET_KEY).chain(prompt_text(chat), scope)
+    prompt = prompt if question.prompt_tokens is None else question.prompt_tokens
+    output = output if question.max_tokens is None else question.max_tokens
+    facts = Facts(
+        prompt=prompt,
+        output=output,
+        modalities=modalities,
+        tools=tools,
+        tenant=question.tenant,
+        project=f"{question.tenant}/{question.project}" if question.project else "",
+        key=question.key,
+        tier=question.tier,
+    )
+    return Want(prompt, output, chain, facts)
+
+
+def _whole(question: Question) -> bytes:
+    """The chat as a body; a file may hold the messages alone."""
+    try:
+        given = msgspec.json.decode(question.body)
+    except msgspec.DecodeError as error:
+        raise Unexplained(f"--messages: not JSON: {error}") from error
+    fields = given if isinstance(given, dict) else {"messages": given}
+    return msgspec.json.encode({**fields, "model": question.model})
+
+
+def told(route: Route, want: Want, selection: Selection, readings: Readings) -> Explanation:
+    matched = selection.match(route, want)
+    targets = []
+    for target, verdict in zip(route.targets, matched.verdicts, strict=True):
+        takes = not verdict.startswith("no:")
+        rows = _replicas(route, target, want, selection, readings) if takes else []
+        targets.append(
+            {"target": target.name, "conditions": str(target.conditions), "verdict": verdict, "replicas": rows}
+        )
+    choices = selection.choices_of(matched.targets, route, want)
+    facts = want.facts
+    request = {
+        "model": route.model,
+        "tenant": facts.tenant,
+        "prompt_tokens": want.prompt,
+        "max_tokens": facts.output,
+        "modalities": sorted(facts.modalities),
+        "tools": facts.tools,
+        "tier": facts.tier,
+    }
+    return Explanation(request, route.policy, targets, choices[0].replica.name if choices else None)
+
+
+def _replicas(
+    route: Route, target: Target, want: Want, selection: Selection, readings: Readings
+) -> list[dict[str, Any]]:
+    policy = _STILL if route.policy == PrefixAware.name else POLICIES[route.policy]
+    candidates = {one.name: one for one in selection.candidates(target.replicas, want)}
+    ranking = policy.rank(Ask(want.prompt, 0, want.chain.mark), list(candidates.values()), random.Random(0))
+    ranked = {one.name: one for one in ranking}
+    rows = []
+    for name in [*ranked, *(name for name in candidates if name not in ranked)]:
+        candidate, place = candidates[name], ranked.get(name)
+        rows.append(
+            {
+                "replica": name,
+                "state": readings.reading(name).state,
+                "score": None if place is None else place.score,
+                "credit": None if place is None else round(place.credit, 4),
+                "relative_load": None if place is None else round(place.relative, 4),
+                "pressure": None if place is None else round(place.pressure, 4),
+                "is_over": place is not None and place.is_over,
+                "overlap": candidate.overlap,
+                "load": candidate.load,
+                "need": candidate.need,
+                "capacity": candidate.capacity,
+                "kv_used": candidate.kv_used,
+                "running": candidate.running,
+                "waiting": candidate.waiting,
+            }
+        )
+    return rows

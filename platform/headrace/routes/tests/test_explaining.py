@@ -1,0 +1,72 @@
+"""`manage.py routes explain` says what the web processes would do, and why."""
+
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from django.conf import settings
+from django.core.management import CommandError, call_command
+
+from engines.models import Pool, Replica
+from routing.models import Model, Route, Target
+from tenants.meters.meter import room_key
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def route() -> Route:
+    big, small = (Pool.objects.create(name=name, engine="sglang", model="m") for name in ("big", "small"))
+    for number in range(2):
+        Replica.objects.create(pool=big, name=f"r{number}", url=f"http://10.0.0.{number + 1}:30000")
+    Replica.objects.create(pool=small, name="r0", url="http://10.0.1.1:30000")
+    route = Route.objects.create(model=Model.objects.create(name="chat", context_window=100_000))
+    Target.objects.create(route=route, position=0, pool=big, conditions={"min_prompt_tokens": 1000})
+    Target.objects.create(route=route, position=1, pool=small)
+    return route
+
+
+def explained(*words: str) -> dict[str, Any]:
+    out = StringIO()
+    call_command("routes", "explain", "chat", *words, "--json", stdout=out)
+    found: dict[str, Any] = json.loads(out.getvalue())
+    return found
+
+
+def test_it_names_the_condition_that_failed(route: Route) -> None:
+    found = explained("--tenant", "acme", "--prompt-tokens", "20", "--max-tokens", "10")
+    assert [target["verdict"] for target in found["targets"]] == ["no: min_prompt_tokens=1000: it has 20", "yes"]
+    assert found["goes_to"] == "small/r0"
+    assert (found["request"]["tenant"], found["policy"]) == ("acme", "prefix_aware")
+
+
+def test_it_shows_what_each_replica_holds_and_scores(route: Route) -> None:
+    with redis.Redis.from_url(settings.REDIS_URL) as client:
+        client.set(room_key("big/r0"), 50_000)
+    found = explained("--prompt-tokens", "5000")
+    assert found["goes_to"] == "big/r1"
+    first, second = found["targets"][0]["replicas"]
+    assert [(one["replica"], one["load"]) for one in (first, second)] == [("big/r1", 0), ("big/r0", 50_000)]
+    assert first["score"] > second["score"]
+    assert second["is_over"]
+
+
+def test_it_reads_a_chat_from_a_file(route: Route, tmp_path: Path) -> None:
+    file = tmp_path / "chat.json"
+    file.write_text(json.dumps([{"role": "user", "content": "water " * 1000}]))
+    out = StringIO()
+    call_command("routes", "explain", "chat", "--messages", str(file), stdout=out)
+    assert "1. big: yes" in out.getvalue()
+    assert "-> big/r" in out.getvalue()
+
+
+def test_it_says_what_it_cannot_explain(route: Route, tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="no model none"):
+        call_command("routes", "explain", "none")
+    bad = tmp_path / "bad.json"
+    bad.write_text("{")
+    with pytest.raises(CommandError, match="not JSON"):
+        call_command("routes", "explain", "chat", "--messages", str(bad))
