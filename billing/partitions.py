@@ -37,10 +37,27 @@ def ensure_months(now: datetime | None = None) -> list[date]:
     return made
 
 
+def drop_month(month: date) -> int | None:
+    """Drop the records of `month`, for good; how many there were, None if it had no partition. Its hours stay.
+
+    The database refuses months that are not over for long. Raises django.db.OperationalError when the table is busy.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT headrace_drop_usage_partition(%s)", [month])
+        (dropped,) = cursor.fetchone()
+    return None if dropped is None else int(dropped)
+
+
 def shift(day: date, months: int) -> date:
     """The first day of the month so many months after that of `day`."""
     index = day.year * 12 + day.month - 1 + months
     return date(index // 12, index % 12 + 1, 1)
+
+
+def month_span(month: date) -> tuple[datetime, datetime]:
+    """[start, end) of a partition's month."""
+    end = shift(month, 1)
+    return datetime(month.year, month.month, 1, tzinfo=UTC), datetime(end.year, end.month, 1, tzinfo=UTC)
 
 
 def month_of(moment: datetime) -> date:

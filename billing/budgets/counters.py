@@ -78,7 +78,7 @@ def keep(client: "redis.Redis", *, now: datetime | None = None) -> int:
     missing = {key for key, counter in zip(needed, found, strict=True) if counter is None}
     grown = counters.grown(client, ms=GROWN_MS)
     for key in counters.take_wanted(client) - missing:
-        if (part := needed.get(key) or _part_of(key, budgets)) is not None:
+        if (part := needed.get(key) or part_of(key, budgets)) is not None:
             needed[key] = part
             missing.add(key)
     again = grown & needed.keys()
@@ -166,7 +166,7 @@ def _next(part: Part) -> Iterator[Part]:
         yield Part(part.budget, window)
 
 
-def _part_of(key: str, budgets: Iterable[Budget]) -> Part | None:
+def part_of(key: str, budgets: Iterable[Budget]) -> Part | None:
     """The part whose counter has this key: of a window that has passed, or that a fast clock is in already."""
     number, _, start = key.removeprefix(counters.PREFIX).partition(":")
     for budget in budgets:

@@ -1,6 +1,6 @@
 """Records = rollups: every sum of every hour, in each month whose records are kept."""
 
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import Any
 
 import redis
@@ -34,7 +34,8 @@ class Hours(Check):
     def run(self, client: "redis.Redis") -> Outcome:
         outcome = Outcome()
         for month in sorted(_months() - partitions.dropped_months()):
-            found = rows(_COMPARE, {"start": _first(month), "end": _first(partitions.shift(month, 1))})
+            start, end = partitions.month_span(month)
+            found = rows(_COMPARE, {"start": start, "end": end})
             outcome.compared += found[0]["compared"]
             for row in found if found[0]["total"] else []:
                 outcome.add(_told(row))
@@ -46,10 +47,6 @@ def _months() -> set[date]:
     """The months that have records or hours."""
     hours = rows("SELECT DISTINCT date_trunc('month', hour, 'UTC') AS month FROM billing_usagehour")
     return partitions.existing_months() | {partitions.month_of(row["month"]) for row in hours}
-
-
-def _first(month: date) -> datetime:
-    return datetime(month.year, month.month, 1, tzinfo=UTC)
 
 
 def _told(row: dict[str, Any]) -> str:
