@@ -7,10 +7,11 @@ from celery import shared_task
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
 
-from billing import drain, partitions, settlement
+from billing import drain, partitions, retention, settlement
 from billing.budgets import alerts, counters, delivery
 from billing.invoicing.closing import close_all
 from billing.invoicing.finalising import finalise_all
+from billing.ledger_check import nightly
 
 log = logging.getLogger("headrace.ledger")
 
@@ -37,6 +38,23 @@ def reap_holds() -> None:
 @shared_task(name="billing.partitions")  # type: ignore[untyped-decorator]
 def make_partitions() -> None:
     partitions.ensure_months()
+
+
+@shared_task(name="billing.retention")  # type: ignore[untyped-decorator]
+def drop_old_records() -> None:
+    try:
+        retention.drop_old(settings.RETENTION_MONTHS)
+    except OperationalError as error:  # the table is busy: the next run drops it
+        log.warning("no records are dropped: %s", str(error).splitlines()[0])
+
+
+@shared_task(name="billing.check_ledger")  # type: ignore[untyped-decorator]
+def check_ledger() -> None:
+    try:
+        with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=30) as client:
+            nightly.check(client, spool=settings.HOME / "spool")
+    except (OperationalError, InterfaceError, redis.RedisError) as error:
+        log.warning("the books could not be compared: %s", str(error).splitlines()[0])
 
 
 @shared_task(name="billing.keep_budgets")  # type: ignore[untyped-decorator]

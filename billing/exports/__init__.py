@@ -4,6 +4,6 @@ An invoice's exports are made of its content (invoicing/content.py), the copy th
 the same. `formats.py` has them by name.
 """
 
-from billing.exports.usage import FIELDS, usage_rows
+from billing.exports.usage import FIELDS, dropped_within, usage_rows
 
-__all__ = ["FIELDS", "usage_rows"]
+__all__ = ["FIELDS", "dropped_within", "usage_rows"]

@@ -7,14 +7,16 @@ from itertools import islice
 from typing import Any
 from uuid import UUID
 
-from billing.models import UsageCorrection, UsageRecord
+from billing.models import DroppedMonth, UsageCorrection, UsageRecord
 from billing.models.usage_record import Usage
+from billing.partitions import month_span
 from tenants.models import Tenant
 
 FIELDS = (
     "request_id", "tenant", "project", "key", "model", "target", "replica", "kind", "status", "finish_reason",
     "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "usage_source", "cost", "currency",
     "price", "admitted_at", "finished_at", "queue_ms", "ttft_ms", "tpot_ms", "fallback", "cache", "labels",
+    "uncached_input_tokens", "upstream_id",
 )  # fmt: skip
 CORRECTED = (
     "part", "kind", "status", "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens",
@@ -41,6 +43,17 @@ def usage_rows(
         corrections = _corrections(tenant, chunk)
         for record in chunk:
             yield plain_values(record, FIELDS) | {"corrections": corrections[record.request_id]}
+
+
+def dropped_within(start: datetime | None, end: datetime | None) -> list[str]:
+    """The months (UTC) within [start, end) whose records retention has dropped, and when."""
+    dropped = DroppedMonth.objects.only("month", "dropped_at").order_by("month")
+    return [
+        f"{one.month:%Y-%m} (on {one.dropped_at:%Y-%m-%d})"
+        for one in dropped
+        for first, last in [month_span(one.month)]
+        if (start is None or last > start) and (end is None or first < end)
+    ]
 
 
 def _corrections(tenant: Tenant, records: list[UsageRecord]) -> dict[UUID, list[dict[str, Any]]]:

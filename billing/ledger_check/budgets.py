@@ -5,8 +5,9 @@ Only counters that requests are held against are compared: those the server's pr
 
 import time
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import msgspec
 import redis
@@ -18,10 +19,9 @@ from billing.models import Budget
 from tenants.meters import counters
 from tenants.meters.holds import HOLDS, USAGE
 
-# A counter younger than this may yet be made anew: some process may not have known of its budget.
-GROWN = timedelta(seconds=8)
-_TRIES = 3
-_KNOWN = "SELECT request_id::text, part FROM billing_usagerecord WHERE request_id::text = ANY(%s)"
+# A new counter is made anew once every process has learnt of its budget (counters.GROWN_MS); until then it may be off.
+_TRIES, _PAUSE = 7, 0.5
+_KNOWN = "SELECT request_id::text, part FROM billing_usagerecord WHERE request_id = ANY(%s::uuid[])"
 
 
 class _Event(msgspec.Struct):
@@ -44,11 +44,11 @@ class Budgets(Check):
     )
 
     def run(self, client: "redis.Redis") -> Outcome:
-        """A difference counts if it stays: a process may be settling at this moment."""
+        """A difference counts if it stays."""
         outcome = self._once(client)
         for _ in range(_TRIES - 1):
             if outcome.total:
-                time.sleep(0.5)
+                time.sleep(_PAUSE)
                 outcome = self._once(client)
         return outcome
 
@@ -59,26 +59,23 @@ class Budgets(Check):
         with drain_lock.alone():  # nothing moves from the stream to the ledger meanwhile
             parts = _parts(client)
             moment = _moment(client, parts)
-            for part, ledger, (spent, held, made_ms) in zip(parts, ledger_sums(parts), moment.counters, strict=True):
-                if moment.now_ms - made_ms < GROWN / timedelta(milliseconds=1):
-                    continue
+            for part, ledger, (spent, held) in zip(parts, ledger_sums(parts), moment.counters, strict=True):
                 outcome.compared += 1
-                waiting = sum(event.cost_nano or 0 for event in moment.events if _counts(part, event))
-                if spent != ledger + waiting:
-                    said = f"spent {spent}, the ledger has {ledger} and the stream {waiting}"
-                    outcome.add(f"{part.budget} since {part.window.start:%Y-%m-%d}: {said} (nano-units)")
+                right = ledger + sum(event.cost_nano or 0 for event in moment.events if _counts(part, event))
+                which = f"{part.budget} from {part.window.start:%Y-%m-%dT%H:%MZ}"
+                if spent != right:
+                    outcome.add(f"{which}: {spent}, not {right}")
                 if held and not moment.holds:
-                    outcome.add(f"{part.budget} since {part.window.start:%Y-%m-%d}: {held} held, and nothing runs")
+                    outcome.add(f"{which}: {held} is held, and nothing runs")
         return outcome
 
 
 class _Moment(msgspec.Struct):
-    """Redis at one moment: counters as (spent, held, made_ms), the events that wait, how many requests run."""
+    """Redis at one moment: counters as (spent, held), the events that wait, how many requests run."""
 
-    counters: list[tuple[int, int, int]]
+    counters: list[tuple[int, int]]
     events: list[_Event]
     holds: int
-    now_ms: int
 
 
 def _parts(client: "redis.Redis") -> list[Part]:
@@ -92,17 +89,15 @@ def _parts(client: "redis.Redis") -> list[Part]:
 
 def _moment(client: "redis.Redis", parts: Sequence[Part]) -> _Moment:
     with client.pipeline(transaction=True) as pipeline:
-        pipeline.time()
         pipeline.zcard(HOLDS)
         pipeline.xrange(USAGE)
         for part in parts:
-            pipeline.hmget(part.key, ["spent", "held", "made"])
-        (seconds, micros), running, entries, *found = pipeline.execute()
+            pipeline.hmget(part.key, ["spent", "held"])
+        running, entries, *found = pipeline.execute()
     return _Moment(
         [tuple(map(int, counter)) for counter in found],  # type: ignore[misc]
         list(_waiting(entries)),
         int(running),
-        seconds * 1000 + micros // 1000,
     )
 
 
@@ -112,7 +107,8 @@ def _waiting(entries: list[Any]) -> Iterator[_Event]:
     for _, fields in entries:
         try:
             event = msgspec.json.decode(fields.get(b"e", b""), type=_Event)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+            UUID(event.request_id)
+        except (msgspec.DecodeError, ValueError):
             continue  # a dead letter to be: it is charged to nobody
         events.setdefault((event.request_id, event.part), event)
     known = {(row["request_id"], row["part"]) for row in rows(_KNOWN, [[request_id for request_id, _ in events]])}

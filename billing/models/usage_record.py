@@ -69,6 +69,11 @@ class Usage(models.Model):
     class Meta:
         abstract = True
 
+    @property
+    def uncached_input_tokens(self) -> int:
+        """Input that was computed: what is charged at the full rate."""
+        return self.input_tokens - self.cached_input_tokens
+
 
 class _PartZero(models.Manager["UsageRecord"]):
     def get_queryset(self) -> UsageQuerySet["UsageRecord"]:

@@ -42,6 +42,8 @@ _GROUPS: dict[str, list[tuple[str, str, str]]] = {
         ("Hours", "bar_chart", "billing_usagehour"),
         ("Corrections", "published_with_changes", "billing_usagecorrection"),
         ("Dead letters", "mark_email_unread", "billing_deadletter"),
+        ("Checks", "fact_check", "billing_ledgercheckrun"),
+        ("Dropped months", "auto_delete", "billing_droppedmonth"),
     ],
     "Budgets": [
         ("Budgets", "savings", "billing_budget"),

@@ -9,7 +9,7 @@ from django.db.models import Sum
 from django.urls import reverse
 from django.utils import timezone
 
-from billing.models import DeadLetter, UsageHour, UsageRecord
+from billing.models import DeadLetter, LedgerCheckRun, UsageHour, UsageRecord
 from billing.usage import PRICING
 from engines.models import Replica
 from routing.models import Model
@@ -41,7 +41,7 @@ def today() -> Overview:
     hours = UsageHour.objects.filter(hour__gte=timezone.now() - SPAN)
     totals = hours.exclude(kind=PRICING).aggregate(**{name: Sum(name, default=0) for name in _COUNTS})
     return Overview(
-        [*_use(totals), _cost(hours, totals), _fleet(), _letters()], list(UsageRecord.objects.all()[:LATEST])
+        [*_use(totals), _cost(hours, totals), _fleet(), _letters(), _books()], list(UsageRecord.objects.all()[:LATEST])
     )
 
 
@@ -92,3 +92,15 @@ def _letters() -> Card:
     return Card(
         "Dead letters", f"{waiting:,}", detail, reverse("admin:billing_deadletter_changelist"), is_bad=waiting > 0
     )
+
+
+def _books() -> Card:
+    """What the nightly check found: none for two days is as bad as a difference, once there are records."""
+    last = LedgerCheckRun.objects.defer("report").first()
+    link = reverse("admin:billing_ledgercheckrun_changelist")
+    if last is None:
+        return Card("Books", "not checked yet", "checked every night", link)
+    age = timezone.now() - last.at
+    detail = f"checked {last.at:%Y-%m-%d %H:%M} UTC"
+    value = f"{_counted(last.differences, 'difference')}" if last.differences else "agree"
+    return Card("Books", value, detail, link, is_bad=last.differences > 0 or age > timedelta(days=2))

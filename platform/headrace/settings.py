@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from celery.schedules import crontab
 from django.templatetags.static import static
 
 from headrace import env, secret
@@ -73,6 +74,7 @@ MEDIA_HOSTS = env.words("HEADRACE_MEDIA_HOSTS")
 KV_TOKENS = env.integer("HEADRACE_KV_TOKENS", 262_144, least=1024)
 PREFIX_INDEX_ENTRIES = env.integer("HEADRACE_PREFIX_INDEX_ENTRIES", 200_000, least=1024)
 ROOM_FACTOR = env.number("HEADRACE_ROOM_FACTOR", 1.25, least=0.1)
+RETENTION_MONTHS = env.integer("HEADRACE_RETENTION_MONTHS", 0)  # 0: records are kept for good
 INVOICE_GRACE_HOURS = env.number("HEADRACE_INVOICE_GRACE_HOURS", 72, least=0)
 # prometheus_client reads this variable when it is first imported.
 os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", str(HOME / "metrics"))
@@ -215,6 +217,12 @@ CELERY_BEAT_SCHEDULE = {
     "alerts": {"task": "billing.alerts", "schedule": 5.0, "options": {"expires": 10}},
     "rebuild-budgets": {"task": "billing.rebuild_budgets", "schedule": 3600.0, "options": {"expires": 600}},
     "invoices": {"task": "billing.invoices", "schedule": 3600.0, "options": {"expires": 1800}},
+    "retention": {"task": "billing.retention", "schedule": 6 * 3600.0, "options": {"expires": 3600}},
+    "check-ledger": {
+        "task": "billing.check_ledger",
+        "schedule": crontab(hour=3, minute=30),
+        "options": {"expires": 3600},
+    },
     "partitions": {"task": "billing.partitions", "schedule": 3600.0, "options": {"expires": 600}},
 }
 

@@ -45,6 +45,7 @@ FIELDS = [
     "cache",
     "labels",
 ]
+COLUMNS = [*FIELDS, "uncached_input_tokens", "upstream_id", "corrections"]
 
 
 @pytest.fixture(autouse=True)
@@ -69,8 +70,9 @@ def test_it_prints_one_array_with_the_agreed_fields() -> None:
     event = usage_event()
     ledger(event, usage_event(tenant="globex"))
     (row,) = usage()
-    assert list(row) == [*FIELDS, "corrections"]
+    assert list(row) == COLUMNS
     assert {name: row[name] for name in FIELDS} == {name: event[name] for name in FIELDS}
+    assert (row["uncached_input_tokens"], row["upstream_id"]) == (60, "a" * 32)
     assert row["corrections"] == []
 
 
@@ -116,7 +118,7 @@ def test_it_writes_csv_that_reads_back() -> None:
     event = usage_event(labels={"user": 'a "quoted", label'})
     ledger(event)
     (row,) = csv.DictReader(io.StringIO(usage(form="csv")))
-    assert list(row) == [*FIELDS, "corrections"]
+    assert list(row) == COLUMNS
     assert json.loads(row["labels"]) == event["labels"]
     assert (row["cost"], row["input_tokens"]) == ("0.000123456789", "100")
 

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from billing.exports import FIELDS, usage_rows
+from billing.exports import FIELDS, dropped_within, usage_rows
 from tenants.models import Tenant
 
 DEFAULT_LIMIT = 1000
@@ -39,6 +39,8 @@ class Command(BaseCommand):
         if tenant is None:
             raise CommandError(f"there is no tenant {options['tenant']}")
         start, end = (_in_zone(options[name], tenant) for name in ("start", "end"))
+        if gone := dropped_within(start, end):
+            self.stderr.write(f"The records of {', '.join(gone)} were dropped; their hours are kept.")
         rows = usage_rows(tenant, start=start, end=end, most=options["limit"])
         write = {"json": _json, "csv": _csv, "table": _table}[options["format"]]
         for line in write(rows):

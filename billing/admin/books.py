@@ -1,0 +1,54 @@
+"""The operators' pages on the books as a whole: what the nightly checks found, and which months' records are gone."""
+
+import json
+
+from django.contrib import admin
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from unfold.decorators import display
+
+from billing.models import DroppedMonth, LedgerCheckRun
+from tenants.admin_cells import number
+from tenants.growing_lists import GrowingList
+
+
+@admin.register(LedgerCheckRun)
+class LedgerCheckRunAdmin(GrowingList):
+    list_display = ("ran", "verdict", "compared")
+    fields = ("ran", "verdict", "whole")
+    readonly_fields = fields
+
+    @display(description="Ran (UTC)", ordering="at")
+    def ran(self, run: LedgerCheckRun) -> str:
+        return f"{run.at:%Y-%m-%d %H:%M:%S}"
+
+    @display(description="Verdict", label={"agree": "success", "differ": "danger"})
+    def verdict(self, run: LedgerCheckRun) -> str:
+        return "differ" if run.differences else "agree"
+
+    @display(description="Compared")
+    def compared(self, run: LedgerCheckRun) -> SafeString:
+        return number(sum(one["compared"] for one in run.report["checks"]))
+
+    @display(description="Found")
+    def whole(self, run: LedgerCheckRun) -> SafeString:
+        return format_html("<pre>{}</pre>", json.dumps(run.report, indent=2))
+
+
+@admin.register(DroppedMonth)
+class DroppedMonthAdmin(GrowingList):
+    list_display = ("of", "gone", "rows")
+    fields = ("of", "gone", "rows")
+    readonly_fields = fields
+
+    @display(description="Month (UTC)", ordering="month")
+    def of(self, dropped: DroppedMonth) -> str:
+        return str(dropped)
+
+    @display(description="Records dropped (UTC)", ordering="dropped_at")
+    def gone(self, dropped: DroppedMonth) -> str:
+        return f"{dropped.dropped_at:%Y-%m-%d %H:%M}"
+
+    @display(description="Records")
+    def rows(self, dropped: DroppedMonth) -> SafeString:
+        return number(dropped.records)
