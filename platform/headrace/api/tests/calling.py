@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import httpx
+from django.db import transaction
 
 from engines.models import Pool, Provider, Replica
 from headrace.testing.upstream import ScriptedUpstream, prompt
@@ -147,19 +148,20 @@ class Place:
     def add_route(self, *targets: "list[str] | Hosted", context_window: int = 100_000, **route: Any) -> str:
         """A further model whose targets are, in order, pools of replicas at these addresses, or providers. Its name."""
         name = f"{self.world.model}-{secrets.token_hex(3)}"
-        model = Model.objects.create(name=name, context_window=context_window, default_max_tokens=1000)
-        row = Route.objects.create(model=model, **route)
-        for position, target in enumerate(targets):
-            slug = f"{name.lower()}-{position}"
-            if isinstance(target, Hosted):
-                provider = Provider.objects.create(name=slug, base_url=f"{target.url}/v1")
-                where: dict[str, Any] = {"provider": provider, "upstream_model": "hosted", **target.fields}
-            else:
-                where = {"pool": Pool.objects.create(name=slug, engine="sglang", model="scripted")}
-                for number, url in enumerate(target):
-                    Replica.objects.filter(url=url).delete()  # an earlier route had it
-                    Replica.objects.create(pool=where["pool"], name=f"r{number}", url=url)
-            Target.objects.create(route=row, position=position, **where)
+        with transaction.atomic():  # known with all its targets, or not at all
+            model = Model.objects.create(name=name, context_window=context_window, default_max_tokens=1000)
+            row = Route.objects.create(model=model, **route)
+            for position, target in enumerate(targets):
+                slug = f"{name.lower()}-{position}"
+                if isinstance(target, Hosted):
+                    provider = Provider.objects.create(name=slug, base_url=f"{target.url}/v1")
+                    where: dict[str, Any] = {"provider": provider, "upstream_model": "hosted", **target.fields}
+                else:
+                    where = {"pool": Pool.objects.create(name=slug, engine="sglang", model="scripted")}
+                    for number, url in enumerate(target):
+                        Replica.objects.filter(url=url).delete()  # an earlier route had it
+                        Replica.objects.create(pool=where["pool"], name=f"r{number}", url=url)
+                Target.objects.create(route=row, position=position, **where)
         self.wait_known(name)
         return name
 
