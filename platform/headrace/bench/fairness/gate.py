@@ -24,12 +24,26 @@ class Job:
     most: int
     at: float
     replica: int = -1
-    first_at: float | None = None
+    request: Request | None = None
     ended_at: float | None = None
 
     @property
     def need(self) -> int:
         return self.prompt + self.most
+
+    @property
+    def first_at(self) -> float | None:
+        return self.request.first_at if self.request else None
+
+    def processed(self, now: float, until: float) -> tuple[int, int]:
+        """Prompt and output tokens done by `now` in a run that ended at `until`; between an answer's first token and
+        its last (or the run's end) they are taken to come evenly."""
+        first = self.first_at
+        if self.request is None or first is None or first > now:
+            return 0, 0
+        last = until if self.ended_at is None else self.ended_at
+        share = 1.0 if last <= first else min(1.0, (now - first) / (last - first))
+        return self.prompt, round(self.request.generated * share)
 
 
 class Gate:
@@ -37,9 +51,7 @@ class Gate:
 
     def __init__(self, profile: Profile, replicas: int, rule: Rule, *, engine_priority: bool = True) -> None:
         self.clock = Clock()
-        self.replicas = [
-            VirtualReplica(profile, self.clock, on_first=self._first, on_end=self._end) for _ in range(replicas)
-        ]
+        self.replicas = [VirtualReplica(profile, self.clock, on_end=self._end) for _ in range(replicas)]
         self.jobs: list[Job] = []
         self.queued: dict[str, int] = {}
         self._rule, self._order = rule, rule.order()
@@ -82,11 +94,9 @@ class Gate:
         self._held[job.replica] += job.need
         priority = ENGINE_PRIORITY[job.priority] if self._engine_priority else 0
         request = Request(job.name, (), job.prompt, job.output, job.most, priority)
+        job.request = request
         self._running[request] = job
         self.replicas[job.replica].add(request)
-
-    def _first(self, request: Request, now: float) -> None:
-        self._running[request].first_at = now
 
     def _end(self, request: Request, now: float) -> None:
         job = self._running.pop(request)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from django.conf import settings
@@ -24,7 +24,9 @@ from headrace.bench.routing.replay import Result, Spec
 from headrace.bench.routing.served import Figures, Held, Samples, judge
 from headrace.bench.traces import Shape
 from headrace.stack import ports
+from headrace.stack.parts.collector import Collector
 from headrace.stack.parts.web import Web
+from headrace.stack.process import Process
 
 MODEL = "simulated"
 
@@ -71,21 +73,19 @@ class OverHTTP:
 
     @contextmanager
     def _gateway(self, entrant: Entrant, say: Say) -> Iterator[tuple[int, list[str]]]:
-        if entrant.policy is not None:
-            installation = self._headrace(entrant.policy, say)
-            server = Server(
-                entrant.name,
-                lambda port: Web(port, "uvicorn", installation.environment, drain_seconds=5),
-                self._logs,
-            )
-            keys = self._keys
-        else:
+        if entrant.policy is None:
             server = Server(entrant.name, lambda port: router(port, self._fleet.urls, entrant.flags), self._logs)
-            keys = []
-        try:
-            yield server.start(), keys
-        finally:
-            server.stop()
+            with stopped_after(server):
+                yield server.start(), []
+            return
+        installation = self._headrace(entrant.policy, say)
+        web = Server(
+            entrant.name, lambda port: Web(port, "uvicorn", installation.environment, drain_seconds=5), self._logs
+        )
+        collector = Process(Collector(settings.ROOT, installation.environment), self._logs)
+        with stopped_after(collector), stopped_after(web):
+            collector.start()
+            yield web.start(), self._keys
 
     def _headrace(self, policy: str, say: Say) -> Installation:
         if self._installation is None:
@@ -96,6 +96,18 @@ class OverHTTP:
             self._document, self._keys = document(self._shape.tenants, upstream="", model=MODEL)
         self._installation.apply(routed(self._document, self._fleet.urls, policy))
         return self._installation
+
+
+class Stoppable(Protocol):
+    def stop(self) -> None: ...
+
+
+@contextmanager
+def stopped_after(part: Stoppable) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        part.stop()
 
 
 def routed(said: dict[str, Any], urls: list[str], policy: str) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from headrace.stack.parts.engine import SGLang
 from headrace.stack.process import Process
 
 WITHIN = 0.20
+REPEATS = 2  # of each measurement, before the trace and again after it
 
 
 class Simulator(Benchmark):
@@ -86,8 +87,8 @@ async def compared(url: str, options: dict[str, Any], say: Say) -> tuple[list[Se
 
 
 async def costs_of(real: Real, source: random.Random) -> tuple[list[Seen], list[list[Seen]]]:
-    singles = [(await real.replay([work]))[0] for work in workload.singles(source)]
-    return singles, [await real.replay(batch) for batch in workload.batches(source)]
+    singles = [(await real.replay([work]))[0] for _ in range(REPEATS) for work in workload.singles(source)]
+    return singles, [await real.replay(batch) for _ in range(REPEATS) for batch in workload.batches(source)]
 
 
 def figures(name: str, seen: Sequence[Seen]) -> dict[str, Any]:

@@ -3,12 +3,15 @@
 A CPU has no roofline worth the name at these sizes, so `weights` is 0 and the fixed part of a step is one constant:
 
     TPOT = step + (token + sequence) x B + context x K         B requests decoding over K tokens of context in sum
-    TTFT = before + step + token x N + attention x N^2 / 2     a prompt of N tokens, nothing cached, nobody else
+    TTFT = before + step + token x N                           a prompt of N tokens, nothing cached, nobody else
 
-Both are linear in what is sought, and solved by least squares of the relative errors, with nothing below 0.
+Both are linear in what is sought, and solved by least squares of the relative errors, with nothing below 0. Prompts are
+short enough for `attention` to hide in `token`, and a noisy machine would not let the two be told apart. Of repeated
+measurements the median counts.
 """
 
 from collections.abc import Sequence
+from statistics import mean, median
 
 from engines.simulator.fleet.profile import Costs
 from headrace.bench.simulator.asking import Seen
@@ -16,20 +19,21 @@ from headrace.bench.simulator.asking import Seen
 
 def fit(singles: Sequence[Seen], batches: Sequence[Sequence[Seen]]) -> Costs:
     """Raises ValueError where there is too little to go by."""
-    steps = []
+    tpots: dict[tuple[int, float], list[float]] = {}
     for batch in batches:
         context = sum(one.prompt + one.work.output / 2 for one in batch)
-        steps.append(([1.0, float(len(batch)), context], sum(one.tpot for one in batch) / len(batch)))
-    fixed, each, context_cost = solve(steps)
-    reads = [([1.0, float(one.prompt), one.prompt**2 / 2], one.ttft) for one in singles]
-    start, token, attention = solve(reads)
+        tpots.setdefault((len(batch), round(context, -2)), []).append(mean(one.tpot for one in batch))
+    fixed, each, context_cost = solve([([1.0, count, context], median(of)) for (count, context), of in tpots.items()])
+    ttfts: dict[int, list[float]] = {}
+    for one in singles:
+        ttfts.setdefault(round(one.prompt, -2), []).append(one.ttft)
+    start, token = solve([([1.0, float(prompt)], median(of)) for prompt, of in ttfts.items()])
     return Costs(
         step=min(fixed, start),
         weights=0.0,
         token=token,
         sequence=max(0.0, each - token) + max(0.0, fixed - start),
         context=context_cost,
-        attention=attention,
         before=max(0.0, start - fixed),
     )
 

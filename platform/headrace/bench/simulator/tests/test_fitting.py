@@ -7,11 +7,11 @@ from headrace.bench.simulator import fitting, simulated, workload
 from headrace.bench.simulator.asking import Seen, Work
 from headrace.bench.simulator.benchmark import figures, targets
 
-TRUE = Costs(step=0.06, weights=0.0, token=0.0007, sequence=0.003, context=2e-6, attention=2e-7, before=0.05)
+TRUE = Costs(step=0.06, weights=0.0, token=0.0007, sequence=0.003, context=2e-6, before=0.05)
 
 
 def single(prompt: int) -> Seen:
-    ttft = TRUE.before + TRUE.step + TRUE.token * prompt + TRUE.attention * prompt**2 / 2
+    ttft = TRUE.before + TRUE.step + TRUE.token * prompt
     return Seen(Work(0, "", 2), 0, ttft, 0.1, prompt, 0)
 
 
@@ -23,8 +23,8 @@ def batch(count: int, prompt: int, output: int) -> list[Seen]:
 
 def test_it_finds_the_costs_that_made_the_measurements() -> None:
     fitted = fitting.fit(
-        [single(prompt) for prompt in (70, 180, 380, 730, 1130)],
-        [batch(1, 70, 16), batch(4, 70, 16), batch(8, 70, 16), batch(1, 930, 12), batch(6, 530, 12)],
+        [single(prompt) for prompt in (100, 200, 400, 700, 1100)],
+        [batch(1, 92, 16), batch(4, 92, 16), batch(8, 92, 16), batch(1, 994, 12), batch(6, 494, 12)],
     )
     for name in TRUE.__struct_fields__:
         assert getattr(fitted, name) == pytest.approx(getattr(TRUE, name), rel=0.05, abs=1e-9), name
