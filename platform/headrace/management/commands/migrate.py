@@ -13,11 +13,15 @@ from headrace import database, env
 class Command(migrate.Command):
     help = "Creates the database and its roles where they are missing, and brings the tables up to date."
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        if options["database"] == DEFAULT_DB_ALIAS:
-            options["database"] = "owner"
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        # Before Django's checks of the models, which ask the database what it can do.
         try:
             database.prepare(env.text("DATABASE_OWNER_URL", settings.DATABASE_URL))
         except database.CannotPrepare as error:
             raise CommandError(str(error)) from error
+        return super().execute(*args, **options)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["database"] == DEFAULT_DB_ALIAS:
+            options["database"] = "owner"
         super().handle(*args, **options)
