@@ -34,9 +34,12 @@ _GROUPS: dict[str, list[tuple[str, str, str]]] = {
         ("Routes", "alt_route", "routing_route"),
         ("Pools", "dns", "engines_pool"),
         ("Providers", "cloud", "engines_provider"),
+        ("Fleet", "monitoring", "fleet:page"),
         ("Sizing", "calculate", "sizing:page"),
     ],
     "Ledger": [
+        ("Cost", "query_stats", "costs:page"),
+        ("Exchange rates", "currency_exchange", "billing_exchangerate"),
         ("Records", "receipt_long", "billing_usagerecord"),
         ("Prices", "sell", "billing_price"),
         ("Hours", "bar_chart", "billing_usagehour"),

@@ -6,6 +6,8 @@ from django.urls import include, path
 from headrace.portal.views import failing
 
 urlpatterns = [
+    path("admin/fleet/", include("headrace.fleet.urls")),
+    path("admin/cost/", include("headrace.costs.urls")),
     path("admin/sizing/", include("headrace.sizing.urls")),
     path("admin/", admin.site.urls),
     path("account/", include("allauth.urls")),

@@ -59,7 +59,7 @@ def of_fleet(fleet: Fleet, load_of: Callable[[str], Load | None]) -> list[Metric
                 gauges[name].add_metric(labels, value)
         if load.retractions is not None:
             retractions.add_metric(labels, load.retractions)
-    desired = GaugeMetricFamily("headrace_pool_desired_replicas", "How many it would want.", labels=_POOL)
+    desired = GaugeMetricFamily("headrace_desired_replicas", "How many it would want.", labels=_POOL)
     serving = GaugeMetricFamily("headrace_pool_ready_replicas", "How many take new requests.", labels=_POOL)
     for pool, need in fleet.pools.items():
         desired.add_metric((pool,), need.desired)

@@ -1,0 +1,1 @@
+"""The page of cost per million tokens."""
