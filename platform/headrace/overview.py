@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from billing.models import DeadLetter, LedgerCheckRun, UsageHour, UsageRecord
 from billing.usage import PRICING
-from engines.models import Replica
+from engines.models import PoolHour, Replica
 from routing.models import Model
 from tenants.currencies import MINOR_UNITS
 from tenants.models import Tenant
@@ -41,7 +41,8 @@ def today() -> Overview:
     hours = UsageHour.objects.filter(hour__gte=timezone.now() - SPAN)
     totals = hours.exclude(kind=PRICING).aggregate(**{name: Sum(name, default=0) for name in _COUNTS})
     return Overview(
-        [*_use(totals), _cost(hours, totals), _fleet(), _letters(), _books()], list(UsageRecord.objects.all()[:LATEST])
+        [*_use(totals), _cost(hours, totals), _engines(), _fleet(), _letters(), _books()],
+        list(UsageRecord.objects.all()[:LATEST]),
     )
 
 
@@ -78,11 +79,20 @@ def _amount(cost: Decimal, currency: str) -> str:
     return f"{cost:,.{digits}f}" if cost >= least else f"< {least}"
 
 
+def _engines() -> Card:
+    """What our own engines cost, one amount a currency; nothing where nothing was sampled."""
+    hours = PoolHour.objects.filter(hour__gte=timezone.now() - SPAN).order_by()
+    sums = hours.values_list("currency").annotate(cost=Sum("cost")).order_by("currency")
+    amounts = [f"{cost:,.2f} {currency}" for currency, cost in sums]
+    detail = "in 24 hours" if amounts else "no replica was sampled"
+    return Card("Engine cost", ", ".join(amounts) or "–", detail, reverse("costs:page"))
+
+
 def _fleet() -> Card:
     enabled = list(Replica.objects.values_list("enabled", flat=True))
     models, tenants = Model.objects.filter(enabled=True).count(), Tenant.objects.count()
     detail = f"{_counted(models, 'model')}, {_counted(tenants, 'tenant')}"
-    link = reverse("admin:engines_pool_changelist")
+    link = reverse("fleet:page")
     return Card("Replicas enabled", f"{sum(enabled):,} of {len(enabled):,}", detail, link, is_bad=not any(enabled))
 
 
