@@ -215,7 +215,11 @@ def test_it_counts_what_is_enabled_and_claims_no_health(alice: Client) -> None:
 
 @pytest.mark.parametrize(
     ("cost", "gpus", "shown"),
-    [("2.5", "1", ("2.50 USD", "1")), ("1200", "10", ("1,200.00 USD", "10")), ("0.123456 USD", "0.5", ("0.123456", "0.5"))],
+    [
+        ("2.5", "1", ("2.50 USD", "1")),
+        ("1200", "10", ("1,200.00 USD", "10")),
+        ("0.123456", "0.5", ("0.123456", "0.5")),
+    ],
 )
 def test_it_shows_a_pools_cost_without_idle_zeros(alice: Client, cost: str, gpus: str, shown: tuple[str, str]) -> None:
     Pool.objects.update(gpu_hour_cost=cost, gpus_per_replica=gpus)
