@@ -161,7 +161,10 @@ def test_it_takes_a_providers_secret_and_never_shows_it(alice: Client) -> None:
 
 def route_form(model: str) -> dict[str, object]:
     route = Route.objects.get(model=model)
-    form = {name: getattr(route, name) for name in ("policy", "cache_scope", "unknown_fields")}
+    form = {
+        name: getattr(route, name)
+        for name in ("policy", "cache_scope", "unknown_fields", "queue_timeout", "queue_length")
+    }
     return form | dict.fromkeys(TIMEOUT_FIELDS, "5")
 
 

@@ -32,9 +32,8 @@ models:
       - {input: 0.6, cached_input: 0.06, output: 1.8, currency: EUR, effective_from: 2199-01-01T00:00:00+01:00}
     route:
       targets:
-        - {pool: local, shadow: 5}
         - {pool: local, conditions: {max_prompt_tokens: 8_000, modalities: [text], tools: no, tiers: [gold]}, weight: 3}
-        - {provider: hosted, model: big, context_window: 4096}
+        - {provider: hosted, model: big, context_window: 4096, shadow: 5}
       timeouts: {connect: 2.5, first_byte: 30, between_events: 20, total: 300}
       latency_targets: {ttft: 0.5, tpot: 0.05}
       policy: least_loaded

@@ -28,10 +28,9 @@ def test_it_writes_everything_a_document_says() -> None:
     demo, other = Model.objects.order_by("name")
     assert [(t.slug, t.upstream_model) for t in demo.route.targets.all()] == [
         ("local", ""),
-        ("local", ""),
         ("hosted", "big"),
     ]
-    copied, wanted, _ = demo.route.targets.all()
+    wanted, copied = demo.route.targets.all()
     assert (copied.shadow, wanted.weight, wanted.shadow) == (5, 3, None)
     assert str(wanted.wants) == "max_prompt_tokens=8000 modalities=text tools=no tiers=gold"
     assert (demo.route.connect_timeout, demo.route.cache_scope, demo.route.unknown_fields) == (2.5, "shared", "drop")
@@ -91,8 +90,8 @@ def test_it_replaces_the_targets_of_a_route_and_keeps_the_rows_that_stay() -> No
     text = "models: {demo: {route: {targets: [%s]}}}"
     assert changes(text % "local, local") == [
         "~ route of demo: targets "
-        "local (shadow 5), local (max_prompt_tokens=8000 modalities=text tools=no tiers=gold; weight 3),"
-        " hosted:big (4096 tokens) -> local, local"
+        "local (max_prompt_tokens=8000 modalities=text tools=no tiers=gold; weight 3),"
+        " hosted:big (4096 tokens; shadow 5) -> local, local"
     ]
     assert changes(text % "{provider: hosted, model: small}") == [
         "~ route of demo: targets local, local -> hosted:small"
