@@ -3,7 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
 from unfold.sites import UnfoldAdminSite
 
 from headrace import overview
@@ -26,6 +30,14 @@ class OperatorSite(UnfoldAdminSite):
 
         admin_view: View = super().admin_view(attributed, cacheable)
         return admin_view
+
+    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """People have one door: the admin's own would pass over its limits and its second factor."""
+        if self.has_permission(request):
+            return redirect("admin:index")
+        if request.user.is_authenticated:
+            raise PermissionDenied
+        return redirect_to_login(request.GET.get("next") or reverse("admin:index"))
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         response: HttpResponse = super().index(request, (extra_context or {}) | {"overview": overview.today()})

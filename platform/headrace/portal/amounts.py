@@ -2,18 +2,23 @@
 
 from decimal import ROUND_HALF_EVEN, Decimal
 
-_CENT, _SMALL = Decimal("0.01"), Decimal("0.000001")
+_CENT, _COLUMN, _SMALL = Decimal("0.01"), Decimal("0.0001"), Decimal("0.000001")
 UNPRICED = "unpriced"
 
 
 def money(amount: Decimal | None, currency: str) -> str:
-    """Two decimal places, six below one unit; what is smaller than these show is said to be. None: no price applied."""
+    """Two decimal places, six below one unit; what is too small for these is said to be. None: no price applied."""
     if amount is None:
         return UNPRICED
     if amount and abs(amount) < _SMALL:
         return f"< {_SMALL} {currency}"
     places = _CENT if not amount or abs(amount) >= 1 else _SMALL
     return f"{amount.quantize(places, ROUND_HALF_EVEN):,} {currency}"
+
+
+def column(amount: Decimal | None) -> str:
+    """For a column under its currency: four decimal places in every line, so that they align."""
+    return UNPRICED if amount is None else f"{amount.quantize(_COLUMN, ROUND_HALF_EVEN):,}"
 
 
 def exact(amount: Decimal | None, currency: str) -> str:

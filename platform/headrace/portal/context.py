@@ -25,6 +25,9 @@ class Entry:
 
 _PAGES = (
     ("Overview", "overview", "overview", May.SEE_USE),
+    ("Usage", "usage", "usage", May.SEE_USE),
+    ("Requests", "requests", "requests", May.SEE_USE),
+    ("Playground", "playground", "playground", May.PLAY),
     ("Models", "models", "models", May.SEE_USE),
     ("API keys", "keys", "keys", May.SEE_KEYS),
     ("Projects", "projects", "projects", May.SEE_SETTINGS),

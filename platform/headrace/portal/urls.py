@@ -4,7 +4,20 @@ from django.urls import path
 
 from headrace.portal.access import May
 from headrace.portal.request import page
-from headrace.portal.views import audit, home, joining, keys, members, models, overview, projects, settings
+from headrace.portal.views import (
+    audit,
+    home,
+    joining,
+    keys,
+    members,
+    models,
+    overview,
+    playground,
+    projects,
+    requests,
+    settings,
+    usage,
+)
 
 app_name = "portal"
 urlpatterns = [
@@ -16,6 +29,13 @@ urlpatterns = [
     page("keys/<str:key>/", keys.one, "keys-one", May.SEE_KEYS, May.CHANGE_KEYS),
     page("keys/<str:key>/rotate/", keys.rotate, "keys-rotate", May.CHANGE_KEYS, May.CHANGE_KEYS),
     page("keys/<str:key>/revoke/", keys.revoke, "keys-revoke", May.CHANGE_KEYS, May.CHANGE_KEYS),
+    page("usage/", usage.usage, "usage", May.SEE_USE),
+    page("usage/export.csv", usage.export, "usage-export", May.SEE_USE),
+    page("requests/", requests.listing, "requests", May.SEE_USE),
+    page("requests/live/", requests.follow, "requests-live", May.SEE_USE),
+    page("requests/<uuid:request_id>/", requests.one, "requests-one", May.SEE_USE),
+    page("playground/", playground.playground, "playground", May.PLAY),
+    page("playground/key/", playground.key, "playground-key", None, May.PLAY),
     page("models/", models.models, "models", May.SEE_USE),
     page("projects/", projects.listing, "projects", May.SEE_SETTINGS),
     page("projects/new/", projects.create, "projects-new", May.CHANGE_PROJECTS, May.CHANGE_PROJECTS),

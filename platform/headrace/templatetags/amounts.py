@@ -16,6 +16,11 @@ def money(amount: Decimal | None, currency: str) -> str:
 
 
 @register.filter
+def column(amount: Decimal | None) -> str:
+    return amounts.column(amount)
+
+
+@register.filter
 def exact(amount: Decimal | None, currency: str) -> str:
     return amounts.exact(amount, currency)
 

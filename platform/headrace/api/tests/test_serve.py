@@ -14,7 +14,7 @@ def test_it_serves_its_half(committed: None, tmp_path: Path, serve: str, api: in
     try:
         web.wait_ready()
         assert httpx.get(f"{web.url}/v1/models", trust_env=False).status_code == api
-        assert httpx.get(f"{web.url}/admin/login/", trust_env=False).status_code == screens
+        assert httpx.get(f"{web.url}/account/login/", trust_env=False).status_code == screens
         assert httpx.get(f"{web.url}/healthz", trust_env=False).status_code == 200
     finally:
         web.stop()

@@ -37,7 +37,10 @@ def address(page: URLPattern, team: Team, *, things_of: Team | None = None, cast
 
 def ask(client: Client, method: str, url: str) -> tuple[int, str]:
     answer = client.generic(method, url)
-    text = b"".join(answer) if answer.streaming else answer.content
+    if answer.streaming:
+        answer.close()  # events without end; its headers are there by now
+        return answer.status_code, ""
+    text = answer.content
     return answer.status_code, text.decode()
 
 

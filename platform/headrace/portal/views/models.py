@@ -28,14 +28,14 @@ class Offer:
 
 
 def models(request: PortalRequest) -> HttpResponse:
-    offers = _offers(request.tenant)
+    offers = offers_of(request.tenant)
     wanted = asked(request, "model")
     chosen = next((offer for offer in offers if offer.model.name == wanted), offers[0] if offers else None)
     context = {"offers": offers, "chosen": chosen, "base": api_base(request)}
     return render(request, "portal/models.html", context)
 
 
-def _offers(tenant: Tenant) -> list[Offer]:
+def offers_of(tenant: Tenant) -> list[Offer]:
     targets: dict[str, list[str]] = {}
     # Which targets there are is the operators' own table; what a tenant is told of them is their names, as on records.
     for target in Target.objects.using("default").order_by("route_id", "position"):

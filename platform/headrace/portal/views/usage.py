@@ -1,0 +1,148 @@
+"""Usage: filtered, grouped, drawn, and taken away as CSV of exactly what is shown."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import F, QuerySet, Sum
+from django.db.models.functions import TruncDay
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+
+from billing.models import UsageHour
+from headrace.portal import figures
+from headrace.portal.period import CHOICES, Period, period
+from headrace.portal.request import PortalRequest, asked
+from headrace.portal.views.audit import spreadsheet_safe
+from headrace.portal.views.charting import chart
+from tenants.models import ApiKey, Tenant
+
+GROUPS = {"model": "Model", "project": "Project", "key": "API key", "target": "Target", "day": "Day", "hour": "Hour"}
+MOST = 1000  # lines on a page; a narrower filter shows the rest
+_DRAWN = 4  # groups in a chart, beside all others
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a page of usage shows, and its CSV says."""
+
+    span: Period
+    by: str
+    chosen: dict[str, str]
+    lines: list[figures.Figures]
+    total: figures.Figures
+    rows: QuerySet[UsageHour]
+
+    @property
+    def is_cut(self) -> bool:
+        return len(self.lines) == MOST
+
+
+def usage(request: PortalRequest) -> HttpResponse:
+    report, tenant = _report(request), request.tenant
+    known = figures.values(tenant, report.span.start, report.span.end)
+    names = _key_names(tenant, {*known["key"], report.chosen["key"]})
+    filters = [
+        (name, GROUPS[name], [(each, names.get(each, each) if name == "key" else each) for each in known[name]])
+        for name in figures.DIMENSIONS
+    ]
+    context = {
+        "report": report,
+        "span": report.span,
+        "periods": CHOICES,
+        "groups": GROUPS,
+        "filters": filters,
+        "names": names,
+        "query": request.GET.urlencode(),
+        "chart": json.dumps(_chart(report, names)) if report.lines else "",
+    }
+    return render(request, "portal/usage.html", context)
+
+
+def export(request: PortalRequest) -> HttpResponse:
+    """The lines of the page with the same address, exact, and their sum. Times are the tenant's, with their offset."""
+    report, tenant = _report(request), request.tenant
+    names = _key_names(tenant, {line.name for line in report.lines} if report.by == "key" else set())
+    text = io.StringIO()
+    table = csv.writer(text)
+    by = [report.by, "key_name"] if report.by == "key" else [report.by]
+    counts = ["requests", "failed", "cancelled", "unpriced"]
+    tokens = ["uncached_input_tokens", "cached_input_tokens", "output_tokens"]
+    table.writerow([*by, *counts, *tokens, "cost", "currency"])
+    for line in [*report.lines, report.total]:
+        is_total = line is report.total
+        name = "total" if is_total else line.name if isinstance(line.name, str) else _moment(line.name, report.by)
+        row: list[Any] = [spreadsheet_safe(name)]
+        if report.by == "key":
+            row.append("" if is_total else spreadsheet_safe(names.get(name, "")))
+        cost = line.amount
+        row += [line.requests, line.errors, line.cancelled, line.unpriced, line.uncached_tokens]
+        row += [
+            line.cached_input_tokens,
+            line.output_tokens,
+            "" if cost is None else format(cost, "f"),
+            tenant.currency,
+        ]
+        table.writerow(row)
+    response = HttpResponse(text.getvalue(), content_type="text/csv; charset=utf-8")
+    name = f"usage-{tenant.slug}-{report.span.name}-by-{report.by}.csv"
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
+
+
+def _report(request: PortalRequest) -> Report:
+    tenant = request.tenant
+    span = period(asked(request, "period"), tenant.time_zone, timezone.now())
+    by = asked(request, "by") if asked(request, "by") in GROUPS else "model"
+    chosen = {name: asked(request, name) for name in figures.DIMENSIONS}
+    rows = figures.hours(tenant, span.start, span.end, **chosen)
+    lines = figures.course(rows, by_hour=by == "hour")[::-1] if by in {"day", "hour"} else figures.grouped(rows, by)
+    return Report(span, by, chosen, lines[:MOST], figures.total(rows), rows)
+
+
+def _chart(report: Report, names: dict[str, str]) -> dict[str, object]:
+    """Tokens over time: of the largest groups and of all others together; of days and hours by kind of token."""
+    if report.by in {"day", "hour"}:
+        steps = figures.course(report.rows, by_hour=report.span.is_short)
+        kinds = [
+            ("Uncached input", "uncached_tokens"),
+            ("Cached input", "cached_input_tokens"),
+            ("Output", "output_tokens"),
+        ]
+        columns = [(title, [getattr(step, name) for step in steps]) for title, name in kinds]
+        return chart(report.span, [step.name for step in steps], columns, unit="tokens")
+    largest = sorted(report.lines, key=lambda line: -line.tokens)[:_DRAWN]
+    step = F("hour") if report.span.is_short else TruncDay("hour")
+    cells = (
+        report.rows.annotate(step=step)
+        .values_list("step", report.by)
+        .annotate(tokens=Sum(F("input_tokens") + F("output_tokens")))
+    )
+    return _stacked(report, list(cells), [line.name for line in largest], names)
+
+
+def _stacked(
+    report: Report, cells: list[tuple[Any, str, int]], drawn: list[str], names: dict[str, str]
+) -> dict[str, object]:
+    moments = sorted({moment for moment, _, _ in cells})
+    sums: dict[str, dict[Any, int]] = {name: dict.fromkeys(moments, 0) for name in [*drawn, ""]}
+    for moment, name, tokens in cells:
+        sums[name if name in drawn else ""][moment] += tokens
+    columns = [(names.get(name, name), list(sums[name].values())) for name in drawn]
+    if any(sums[""].values()):
+        columns.append(("All others", list(sums[""].values())))
+    return chart(report.span, moments, columns, unit="tokens")
+
+
+def _key_names(tenant: Tenant, ids: Iterable[str]) -> dict[str, str]:
+    found = ApiKey.objects.of(tenant).filter(pk__in=[each for each in ids if each]).select_related("project")
+    return {key.pk: f"{key.project.slug}/{key.name}" for key in found}
+
+
+def _moment(moment: Any, by: str) -> str:
+    local = timezone.localtime(moment)
+    return local.date().isoformat() if by == "day" else local.isoformat(timespec="minutes")
