@@ -152,12 +152,12 @@ SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.flag("HEADR
 
 # --- getting in: by invitation alone ----------------------------------------------------------------------------------
 # Without a mail server, letters are files in HOME/mail, and whoever invites is shown the link to pass on.
-EMAIL_HOST, EMAIL_PORT = env.text("HEADRACE_SMTP_HOST", ""), env.port("HEADRACE_SMTP_PORT", 587)
-EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = env.text("HEADRACE_SMTP_USER", ""), env.text("HEADRACE_SMTP_PASSWORD", "")
-EMAIL_USE_TLS, EMAIL_TIMEOUT = env.flag("HEADRACE_SMTP_TLS", True), 10
+EMAIL_HOST, EMAIL_PORT = env.text("HEADRACE_EMAIL_HOST", ""), env.port("HEADRACE_EMAIL_PORT", 587)
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = env.text("HEADRACE_EMAIL_USER", ""), env.text("HEADRACE_EMAIL_PASSWORD", "")
+EMAIL_USE_TLS, EMAIL_TIMEOUT = env.flag("HEADRACE_EMAIL_TLS"), 10
 EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if EMAIL_HOST else 'filebased'}.EmailBackend"
 EMAIL_FILE_PATH = HOME / "mail"
-DEFAULT_FROM_EMAIL = env.text("HEADRACE_MAIL_FROM", "headrace@localhost")
+DEFAULT_FROM_EMAIL = env.text("HEADRACE_EMAIL_FROM", "headrace@localhost")
 ACCOUNT_ADAPTER = "headrace.portal.adapters.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"email", "username"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*", "password2*"]
@@ -192,15 +192,6 @@ UNFOLD = {
     "STYLES": [lambda request: static("headrace/admin.css")],
     "SIDEBAR": {"show_search": False, "show_all_applications": False, "navigation": "headrace.appearance.sidebar"},
 }
-
-# --- e-mail: none is sent without a host ------------------------------------------------------------------------------
-EMAIL_HOST = env.text("HEADRACE_EMAIL_HOST", "")
-EMAIL_PORT = env.port("HEADRACE_EMAIL_PORT", 587)
-EMAIL_HOST_USER = env.text("HEADRACE_EMAIL_USER", "")
-EMAIL_HOST_PASSWORD = env.text("HEADRACE_EMAIL_PASSWORD", "")
-EMAIL_USE_TLS = env.flag("HEADRACE_EMAIL_TLS")
-EMAIL_TIMEOUT = 10
-DEFAULT_FROM_EMAIL = env.text("HEADRACE_EMAIL_FROM", "headrace@localhost")
 
 # --- Celery: settlement of record, rollups, upkeep --------------------------------------------------------------------
 CELERY_BROKER_URL = REDIS_URL

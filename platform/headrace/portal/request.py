@@ -7,7 +7,7 @@ from typing import Any, Concatenate, ParamSpec
 from django.contrib.auth.models import User
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseNotAllowed
 from django.shortcuts import render
 from django.urls import URLPattern, path, register_converter
 from django.urls.converters import StringConverter
@@ -16,7 +16,7 @@ from django.utils import timezone
 from headrace.portal.access import OPERATOR, May, Rule, may
 from headrace.portal.rows import rows_of
 from tenants import audit
-from tenants.models import Member, OperatorVisit, Role, Tenant
+from tenants.models import Member, OperatorVisit, Tenant
 from tenants.models.names import SLUG_PATTERN
 
 P = ParamSpec("P")
@@ -40,7 +40,7 @@ class PortalRequest(HttpRequest):
         raise NotImplementedError  # `_enter` binds it
 
 
-View = Callable[Concatenate[PortalRequest, P], HttpResponse]
+View = Callable[Concatenate[PortalRequest, P], HttpResponseBase]
 
 
 def page(route: str, view: View[...], name: str, get: May | None, post: May | None = None) -> URLPattern:
@@ -48,11 +48,11 @@ def page(route: str, view: View[...], name: str, get: May | None, post: May | No
     return path(f"t/<slug_of:tenant>/{route}", guarded(view, Rule(get, post)), name=name)
 
 
-def guarded(view: View[...], rule: Rule) -> Callable[..., HttpResponse]:
+def guarded(view: View[...], rule: Rule) -> Callable[..., HttpResponseBase]:
     """`view` behind `rule`. Strangers are sent to log in; who is no member learns not even that the tenant exists."""
 
     @wraps(view)
-    def guard(request: HttpRequest, tenant: str, **kwargs: Any) -> HttpResponse:
+    def guard(request: HttpRequest, tenant: str, **kwargs: Any) -> HttpResponseBase:
         wanted = rule.of(request.method or "")
         if not request.user.is_authenticated:
             return redirect_to_login(request.get_full_path())
@@ -105,7 +105,3 @@ def _note_visit(tenant: str, request: Any) -> None:
     if not visits.filter(tenant=tenant, operator=visit.operator, hour=hour).exists():
         with audit.acting(who=visit.operator, origin=origin(request)):
             visits.bulk_create([visit], ignore_conflicts=True)
-
-
-def assignable_roles(given: list[str]) -> list[tuple[str, str]]:
-    return [(role.value, role.label) for role in Role if role.value in given]

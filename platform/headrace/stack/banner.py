@@ -22,6 +22,7 @@ def text(demo: Path) -> str:
     return f"""
 Headrace runs. Ctrl-C stops it.
 
+  portal    {url}/t/{known["tenant"]}/
   admin     {admin["url"]}   user {admin["username"]}   password {admin["password"]}
   API       {url}/v1   tenant {known["tenant"]}   key {known["api_key"]}
 
