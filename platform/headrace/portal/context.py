@@ -29,6 +29,7 @@ _PAGES = (
     ("Requests", "requests", "requests", May.SEE_USE),
     ("Playground", "playground", "playground", May.PLAY),
     ("Models", "models", "models", May.SEE_USE),
+    ("Budgets", "budgets", "budgets", May.SEE_BUDGETS),
     ("API keys", "keys", "keys", May.SEE_KEYS),
     ("Projects", "projects", "projects", May.SEE_SETTINGS),
     ("Members", "members", "members", May.SEE_PEOPLE),

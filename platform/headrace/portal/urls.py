@@ -6,6 +6,7 @@ from headrace.portal.access import May
 from headrace.portal.request import page
 from headrace.portal.views import (
     audit,
+    budgets,
     home,
     joining,
     keys,
@@ -36,6 +37,7 @@ urlpatterns = [
     page("requests/<uuid:request_id>/", requests.one, "requests-one", May.SEE_USE),
     page("playground/", playground.playground, "playground", May.PLAY),
     page("playground/key/", playground.key, "playground-key", None, May.PLAY),
+    page("budgets/", budgets.budgets, "budgets", May.SEE_BUDGETS),
     page("models/", models.models, "models", May.SEE_USE),
     page("projects/", projects.listing, "projects", May.SEE_SETTINGS),
     page("projects/new/", projects.create, "projects-new", May.CHANGE_PROJECTS, May.CHANGE_PROJECTS),
