@@ -99,7 +99,12 @@ def when(start: datetime, by: str) -> str:
 
 
 def amount(value: Decimal | None, places: int = 4) -> str:
-    return "-" if value is None else f"{value:,.{places}f}"
+    """So many decimal places, and as many more as show a value that these would show as nothing (nine at most)."""
+    if value is None:
+        return "-"
+    while value and places < 9 and abs(value) < Decimal(1).scaleb(1 - places):
+        places += 1
+    return f"{value:,.{places}f}"
 
 
 def gap(seconds: float) -> str:

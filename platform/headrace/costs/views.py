@@ -133,7 +133,7 @@ def _shown(line: Line, by: str) -> dict[str, Any]:
 
 def _total(total: dict[str, Any]) -> dict[str, Any]:
     def money(name: str) -> str:
-        return "unknown" if total[name] is None else f"{Decimal(total[name]):,.2f}"
+        return "unknown" if total[name] is None else amount(Decimal(total[name]), 2)
 
     return {
         "currency": total["currency"] or "no currency",
