@@ -7,7 +7,9 @@ import argparse
 import os
 from collections.abc import Generator
 
+import hypothesis
 import pytest
+from hypothesis import HealthCheck
 
 from headrace.testing.stores import Services
 
@@ -39,5 +41,8 @@ def _runs_tests(options: argparse.Namespace) -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # How long an example takes says how busy the machine is, not whether it is right.
+    hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    hypothesis.settings.load_profile("untimed")
     # Registered here, after pytest-django, so that this `django_db_setup` replaces its own.
     config.pluginmanager.import_plugin("headrace.testing.fixtures")
