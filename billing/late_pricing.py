@@ -18,11 +18,9 @@ from django.utils import timezone
 
 from billing.models import UsageHour, UsageRecord
 from billing.price_book import SELECT, PriceBook
-from billing.usage import PRICING, SHADOW, UsageEvent, iso, priced
+from billing.usage import PRICED_PARTS, PRICING, SHADOW, UsageEvent, iso, priced
 from tenants.meters.holds import USAGE
 
-# A row of part n is priced by its part PARTS + n: priced twice, the ledger takes it once.
-PARTS = 10_000
 BATCH = 1000
 _SAME = (
     "tenant", "project", "key", "model", "target", "replica", "status", "finish_reason", "input_tokens",
@@ -58,7 +56,7 @@ def price_unpriced(
         event = UsageEvent(
             **{name: getattr(row, name) for name in _SAME},
             request_id=str(row.request_id),
-            part=PARTS + row.part,
+            part=PRICED_PARTS + row.part,
             kind=PRICING,
             price=quote.version,
             rates=quote.rates,
@@ -98,7 +96,7 @@ def _unpriced_rows(tenant: str | None) -> Iterator[UsageRecord]:
             admitted_at__lt=last + timedelta(hours=2),  # an hour has ninety minutes where clocks go back by thirty
         )
         priced_later = UsageRecord.rows.filter(
-            request_id=OuterRef("request_id"), admitted_at=OuterRef("admitted_at"), part=PARTS + OuterRef("part")
+            request_id=OuterRef("request_id"), admitted_at=OuterRef("admitted_at"), part=PRICED_PARTS + OuterRef("part")
         )
         rows = rows.exclude(kind=SHADOW).exclude(Exists(priced_later))
         yield from rows.order_by("admitted_at", "request_id", "part").iterator(chunk_size=BATCH)

@@ -6,18 +6,21 @@ from datetime import datetime
 from django.db import DataError, IntegrityError, connection, transaction
 
 from billing.events import COLUMNS, Entry
+from billing.usage import PRICED_PARTS, PRICING
 
 LOCK_TIMEOUT = "5s"
 _COLUMNS = ", ".join(COLUMNS)
 BUCKET = ("tenant", "hour", "project", "key", "model", "target", "kind", "currency", "price")
-# Each column of an hour and what a row adds to it. A correction (part > 0) is no request.
+# Each column of an hour and what a row adds to it. A correction (part > 0) is no request; one that prices a request late
+# takes it off the unpriced.
 SUMS = {
     "requests": "count(*) FILTER (WHERE part = 0)",
     "errors": "count(*) FILTER (WHERE part = 0 AND status IN ('error', 'incomplete', 'reaped'))",
     "cancelled": "count(*) FILTER (WHERE part = 0 AND status = 'cancelled')",
     "abandoned": "count(*) FILTER (WHERE part = 0 AND status = 'abandoned')",
     "estimated": "count(*) FILTER (WHERE part = 0 AND usage_source <> 'reported')",
-    "unpriced": "count(*) FILTER (WHERE part = 0 AND cost IS NULL)",
+    "unpriced": "count(*) FILTER (WHERE part = 0 AND cost IS NULL)"
+    f" - count(*) FILTER (WHERE kind = '{PRICING}' AND part = {PRICED_PARTS})",
     "corrections": "count(*) FILTER (WHERE part > 0)",
     "input_tokens": "sum(input_tokens)",
     "cached_input_tokens": "sum(cached_input_tokens)",
@@ -45,15 +48,20 @@ def hours_of(rows: str) -> str:
 
 
 TARGET_BUCKET = ("hour", "target", "model", "currency")
-TARGET_SUMS = ("input_tokens", "cached_input_tokens", "output_tokens", "cost")
+_TARGET_TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens")
+TARGET_SUMS = (*_TARGET_TOKENS, "cost")
 
 
 def targets_of(hours: str) -> str:
-    """The statement that adds `hours`, a table with the columns of an hour, up over tenants by the UTC hour."""
+    """The statement that adds `hours`, a table with the columns of an hour, up over tenants by the UTC hour.
+
+    Of rows that price others late only the cost is added: their tokens are the others'.
+    """
+    tokens = (f"coalesce(sum({name}) FILTER (WHERE kind <> '{PRICING}'), 0)" for name in _TARGET_TOKENS)
     return f"""
     INSERT INTO billing_targethour ({", ".join([*TARGET_BUCKET, *TARGET_SUMS])})
     SELECT date_trunc('hour', hour, 'UTC'), target, model, currency,
-           {", ".join(f"sum({name})" for name in TARGET_SUMS)}
+           {", ".join(tokens)}, sum(cost)
     FROM {hours} GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"""
 
 

@@ -16,6 +16,7 @@ VERSION = 1
 # Kinds of rows besides the endpoint's name.
 SHADOW = "shadow"  # a copy of a request that its tenant did not ask for: costs it nothing
 PRICING = "pricing"  # a correction that puts a price on a row that came without one: the same tokens, no use of its own
+PRICED_PARTS = 10_000  # it is part PRICED_PARTS + n of a row of part n: priced twice, the ledger takes it once
 
 
 class UsageEvent(msgspec.Struct, kw_only=True):

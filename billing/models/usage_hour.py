@@ -1,6 +1,10 @@
 from django.db import models
+from django.db.models import Q, Sum
 
 from billing.models.usage_record import UsageQuerySet
+from billing.usage import PRICING
+
+_TOKENS = {"input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens"}
 
 
 class UsageHour(models.Model):
@@ -25,7 +29,7 @@ class UsageHour(models.Model):
     cancelled = models.BigIntegerField()
     abandoned = models.BigIntegerField()
     estimated = models.BigIntegerField(help_text="Requests whose tokens the upstream did not report.")
-    unpriced = models.BigIntegerField()
+    unpriced = models.BigIntegerField(help_text="Requests without a price; negative: so many were given one later.")
     corrections = models.BigIntegerField()
     input_tokens = models.BigIntegerField()
     cached_input_tokens = models.BigIntegerField()
@@ -47,6 +51,11 @@ class UsageHour(models.Model):
             )
         ]
         indexes = [models.Index(fields=["-hour"], name="billing_usagehour_hour")]
+
+    @staticmethod
+    def total(name: str) -> Sum:
+        """The sum of a column over any hours. The tokens of rows that price others late are those others'."""
+        return Sum(name, filter=~Q(kind=PRICING) if name in _TOKENS else None, default=0)
 
     def __str__(self) -> str:
         return f"{self.tenant} {self.hour:%Y-%m-%d %H:%M}"

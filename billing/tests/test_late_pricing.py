@@ -13,7 +13,7 @@ from billing.invoicing.records import records_behind
 from billing.invoicing.tests.making import close, finalise, make_customer, make_price, make_seller, stated, use, utc
 from billing.late_pricing import price_unpriced
 from billing.ledger_check.report import check
-from billing.models import UsageCorrection, UsageHour
+from billing.models import TargetHour, UsageCorrection, UsageHour
 from billing.tests.stream import connect
 
 pytestmark = pytest.mark.django_db
@@ -84,3 +84,21 @@ def test_it_adjusts_an_invoice_that_was_finalised_before() -> None:
         ("adjustment", "2026-03", "web", "other", "uncached", "other@1", 1_000_000, Decimal("3.00")),
     ]
     assert finalise(april).is_finalised
+
+
+def test_it_leaves_the_sums_of_tokens_as_they_were_and_nothing_unpriced() -> None:
+    use("2026-03-05 12:00", model="other", tokens=(1_000_000, 200_000, 10))
+    use("2026-03-05 12:10", model="other", tokens=(2_000_000, 0, 20))
+    make_price("other", input="3")
+
+    def told() -> list[int]:
+        names = ("requests", "unpriced", "input_tokens", "cached_input_tokens", "output_tokens")
+        return list(UsageHour.objects.aggregate(**{name: UsageHour.total(name) for name in names}).values())
+
+    assert told() == [2, 2, 3_000_000, 200_000, 30]
+    with connect() as client:
+        price(client)
+    assert told() == [2, 0, 3_000_000, 200_000, 30]
+    (hour,) = TargetHour.objects.all()
+    assert (hour.input_tokens, hour.cached_input_tokens, hour.output_tokens) == (3_000_000, 200_000, 30)
+    assert hour.cost == UsageHour.objects.aggregate(Sum("cost"))["cost__sum"] == Decimal("8.42006")

@@ -10,7 +10,6 @@ from django.urls import reverse
 from django.utils import timezone
 
 from billing.models import DeadLetter, LedgerCheckRun, UsageHour, UsageRecord
-from billing.usage import PRICING
 from engines.models import PoolHour, Replica
 from routing.models import Model
 from tenants.currencies import MINOR_UNITS
@@ -39,7 +38,7 @@ class Overview:
 def today() -> Overview:
     """Counts of the last 24 hours (whole hours of the rollup) and the newest records."""
     hours = UsageHour.objects.filter(hour__gte=timezone.now() - SPAN)
-    totals = hours.exclude(kind=PRICING).aggregate(**{name: Sum(name, default=0) for name in _COUNTS})
+    totals = hours.aggregate(**{name: UsageHour.total(name) for name in _COUNTS})
     return Overview(
         [*_use(totals), _cost(hours, totals), _engines(), _fleet(), _letters(), _books()],
         list(UsageRecord.objects.all()[:LATEST]),

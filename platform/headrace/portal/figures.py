@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from django.db import connections
-from django.db.models import CharField, F, QuerySet, Sum, Value
+from django.db.models import CharField, F, QuerySet, Value
 from django.db.models.functions import TruncDay
 
 from billing.models import UsageHour
@@ -69,7 +69,7 @@ def hours(tenant: Tenant, start: datetime, end: datetime, **chosen: str) -> Quer
 
 
 def total(rows: QuerySet[UsageHour]) -> Figures:
-    return Figures("", **rows.aggregate(**{name: Sum(name, default=0) for name in SUMS}))
+    return Figures("", **rows.aggregate(**{name: UsageHour.total(name) for name in SUMS}))
 
 
 def grouped(rows: QuerySet[UsageHour], by: str) -> list[Figures]:
@@ -112,4 +112,4 @@ def latency(tenant: Tenant, start: datetime) -> Latency:
 
 
 def _lines(rows: Any) -> Iterable[Figures]:
-    return [Figures(*line) for line in rows.annotate(**{f"n_{name}": Sum(name) for name in SUMS})]
+    return [Figures(*line) for line in rows.annotate(**{f"n_{name}": UsageHour.total(name) for name in SUMS})]
