@@ -11,8 +11,8 @@ from billing.usage import PRICED_PARTS, PRICING
 LOCK_TIMEOUT = "5s"
 _COLUMNS = ", ".join(COLUMNS)
 BUCKET = ("tenant", "hour", "project", "key", "model", "target", "kind", "currency", "price")
-# Each column of an hour and what a row adds to it. A correction (part > 0) is no request; one that prices a request late
-# takes it off the unpriced.
+# Each column of an hour and what a row adds to it. A correction (part > 0) is no request; one that prices a request
+# late takes it off the unpriced.
 SUMS = {
     "requests": "count(*) FILTER (WHERE part = 0)",
     "errors": "count(*) FILTER (WHERE part = 0 AND status IN ('error', 'incomplete', 'reaped'))",

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from billing.budgets.windows import Window, window_at
+from billing.budgets.zones import Zones
 from tenants.meters.counters import key_of
 from tenants.meters.meter import COST, Meter
 
@@ -45,20 +45,18 @@ class Budget(msgspec.Struct, frozen=True):
         extra = self.extra if self.extra and self.extra_until and at < self.extra_until else Decimal(0)
         return int((self.amount + extra).scaleb(9))
 
-    def window_at(self, time_zone: str, at: datetime) -> Window:
-        return window_at(self.period, time_zone, at)
-
 
 class BudgetBook:
     """Built whole from the rows of SELECT. A request's meters are found by two look-ups, and made once a window."""
 
-    def __init__(self, rows: Iterable[tuple[Any, ...]] = ()) -> None:
+    def __init__(self, rows: Iterable[tuple[Any, ...]] = (), zones: Zones | None = None) -> None:
+        self._zones = zones or Zones()
         self._of_tenant: dict[str, list[Budget]] = {}
         for row in rows:
             budget = Budget(*row)
             self._of_tenant.setdefault(budget.tenant, []).append(budget)
         self._above: dict[tuple[str, str, str, str], list[Budget]] = {}
-        self._made: dict[tuple[int, str], tuple[int, int, Meter]] = {}
+        self._made: dict[int, tuple[int, int, Meter]] = {}
 
     def above(self, *, tenant: str, project: str, key: str, model: str) -> list[Budget]:
         """The budgets that such a request counts in."""
@@ -70,15 +68,15 @@ class BudgetBook:
             self._above[scope] = found
         return found
 
-    def meters(self, budgets: Iterable[Budget], *, time_zone: str, at_ms: int) -> list[Meter]:
+    def meters(self, budgets: Iterable[Budget], *, at_ms: int) -> list[Meter]:
         """Their meters for a request admitted at `at_ms` (epoch ms)."""
-        return [self._meter(budget, time_zone, at_ms) for budget in budgets]
+        return [self._meter(budget, at_ms) for budget in budgets]
 
-    def _meter(self, budget: Budget, time_zone: str, at_ms: int) -> Meter:
-        since, until, meter = self._made.get((budget.id, time_zone), (0, 0, None))
+    def _meter(self, budget: Budget, at_ms: int) -> Meter:
+        since, until, meter = self._made.get(budget.id, (0, 0, None))
         if meter is None or not since <= at_ms < until:
             at = datetime.fromtimestamp(at_ms / 1000, UTC)
-            window = budget.window_at(time_zone, at)
+            window = self._zones.window_at(budget.tenant, budget.period, at)
             meter = Meter(
                 kind=HARD if budget.hard else SOFT,
                 key=key_of(budget.id, window.start_ms),
@@ -90,5 +88,5 @@ class BudgetBook:
             if budget.extra_until is not None:
                 ends = int(budget.extra_until.timestamp() * 1000)
                 since, until = (since, min(until, ends)) if at_ms < ends else (max(since, ends), until)
-            self._made[budget.id, time_zone] = since, until, meter
+            self._made[budget.id] = since, until, meter
         return meter

@@ -13,7 +13,8 @@ import redis
 from django.db import connection
 
 from billing import drain, drain_lock
-from billing.budgets.windows import Window, window_after, window_at
+from billing.budgets.windows import Window
+from billing.budgets.zones import SELECT, Zones
 from billing.models import Budget
 from billing.usage import iso
 from tenants.meters import counters
@@ -51,9 +52,16 @@ class Part(NamedTuple):
         return key_of(self.budget.pk, self.window.start_ms)
 
 
-def current(budgets: Iterable[Budget], now: datetime) -> list[Part]:
-    """The windows in which `now` lies. The budgets' tenants are loaded."""
-    return [Part(budget, window_at(budget.period, budget.tenant.time_zone, now)) for budget in budgets]
+def read_zones() -> Zones:
+    with connection.cursor() as cursor:
+        cursor.execute(SELECT)
+        return Zones(cursor.fetchall())
+
+
+def current(budgets: Iterable[Budget], now: datetime, *, zones: Zones | None = None) -> list[Part]:
+    """The windows in which `now` lies."""
+    zones = zones or read_zones()
+    return [Part(budget, zones.window_at(budget.tenant_id, budget.period, now)) for budget in budgets]
 
 
 def keep(client: "redis.Redis", *, now: datetime | None = None) -> int:
@@ -64,8 +72,9 @@ def keep(client: "redis.Redis", *, now: datetime | None = None) -> int:
     now = now or datetime.now(UTC)
     run = counters.run_id(client)
     budgets, disabled = _by_state()
-    counters.let_go(client, [part.key for part in _with_next(current(disabled, now))])
-    needed = {part.key: part for part in _with_next(current(budgets, now))}
+    zones = read_zones()
+    counters.let_go(client, [part.key for part in _with_next(disabled, now, zones)])
+    needed = {part.key: part for part in _with_next(budgets, now, zones)}
     if not counters.is_trusted(client, run):
         if needed:
             log.warning("the budgets' counters are made anew: %d", len(needed))
@@ -78,7 +87,7 @@ def keep(client: "redis.Redis", *, now: datetime | None = None) -> int:
     missing = {key for key, counter in zip(needed, found, strict=True) if counter is None}
     grown = counters.grown(client, ms=GROWN_MS)
     for key in counters.take_wanted(client) - missing:
-        if (part := needed.get(key) or part_of(key, budgets)) is not None:
+        if (part := needed.get(key) or part_of(key, budgets, zones)) is not None:
             needed[key] = part
             missing.add(key)
     again = grown & needed.keys()
@@ -93,8 +102,8 @@ def rebuild_all(client: "redis.Redis", budgets: Iterable[Budget] | None = None, 
     """Make the counters of these budgets anew (all enabled ones, and drop what is of no budget); how many."""
     run, chosen = counters.run_id(client), budgets
     if chosen is None:
-        chosen = Budget.objects.filter(enabled=True).select_related("tenant")
-    parts = _with_next(current(chosen, now or datetime.now(UTC)))
+        chosen = Budget.objects.filter(enabled=True)
+    parts = _with_next(chosen, now or datetime.now(UTC), read_zones())
     rebuild(client, parts)
     if budgets is None:
         counters.drop(client, keep=[part.key for part in parts])
@@ -152,26 +161,27 @@ def _wanted(part: Part, total: int) -> Wanted:
 
 def _by_state() -> tuple[list[Budget], list[Budget]]:
     """The enabled budgets and the others."""
-    budgets = list(Budget.objects.select_related("tenant"))
+    budgets = list(Budget.objects.all())
     return [one for one in budgets if one.enabled], [one for one in budgets if not one.enabled]
 
 
-def _with_next(parts: Iterable[Part]) -> list[Part]:
-    return [part for now in parts for part in (now, *_next(now))]
+def _with_next(budgets: Iterable[Budget], now: datetime, zones: Zones) -> list[Part]:
+    return [part for budget in budgets for part in _two(budget, now, zones)]
 
 
-def _next(part: Part) -> Iterator[Part]:
-    window = window_after(part.budget.period, part.budget.tenant.time_zone, part.window)
-    if window is not None:
-        yield Part(part.budget, window)
+def _two(budget: Budget, now: datetime, zones: Zones) -> Iterator[Part]:
+    window = zones.window_at(budget.tenant_id, budget.period, now)
+    yield Part(budget, window)
+    if (following := zones.window_after(budget.tenant_id, budget.period, window)) is not None:
+        yield Part(budget, following)
 
 
-def part_of(key: str, budgets: Iterable[Budget]) -> Part | None:
+def part_of(key: str, budgets: Iterable[Budget], zones: Zones) -> Part | None:
     """The part whose counter has this key: of a window that has passed, or that a fast clock is in already."""
     number, _, start = key.removeprefix(counters.PREFIX).partition(":")
     for budget in budgets:
         if str(budget.pk) == number:
             at = datetime.fromtimestamp(int(start), UTC)
-            part = Part(budget, window_at(budget.period, budget.tenant.time_zone, at))
+            part = Part(budget, zones.window_at(budget.tenant_id, budget.period, at))
             return part if part.key == key else None
     return None

@@ -44,9 +44,9 @@ def window_at(period: str, time_zone: str, at: datetime) -> Window:
     return Window(_begin(day, zone), _begin(_next(period, day), zone))
 
 
-def window_after(period: str, time_zone: str, window: Window) -> Window | None:
-    """The window that begins where `window` ends; None after an endless one."""
-    return None if window.is_endless else window_at(period, time_zone, window.end)
+def day_begin(day: date, time_zone: str) -> datetime:
+    """The first instant of a local day, in UTC."""
+    return _begin(day, ZoneInfo(time_zone))
 
 
 def _next(period: str, day: date) -> date:

@@ -13,7 +13,7 @@ import msgspec
 import redis
 
 from billing import drain_lock
-from billing.budgets.counters import Part, ledger_sums, part_of
+from billing.budgets.counters import Part, ledger_sums, part_of, read_zones
 from billing.ledger_check.check import Check, Outcome, rows
 from billing.models import Budget
 from tenants.meters import counters
@@ -80,9 +80,9 @@ class _Moment(msgspec.Struct):
 
 def _parts(client: "redis.Redis") -> list[Part]:
     """The windows that have a whole counter, of enabled budgets."""
-    budgets = list(Budget.objects.filter(enabled=True).select_related("tenant"))
+    budgets, zones = list(Budget.objects.filter(enabled=True)), read_zones()
     keys = [key.decode() for key in client.scan_iter(f"{counters.PREFIX}*", count=1000)]
-    known = [part for key in sorted(keys) if (part := part_of(key, budgets)) is not None]
+    known = [part for key in sorted(keys) if (part := part_of(key, budgets, zones)) is not None]
     found = counters.read(client, [part.key for part in known])
     return [part for part, counter in zip(known, found, strict=True) if counter is not None]
 

@@ -52,10 +52,10 @@ class UsageHour(models.Model):
         ]
         indexes = [models.Index(fields=["-hour"], name="billing_usagehour_hour")]
 
+    def __str__(self) -> str:
+        return f"{self.tenant} {self.hour:%Y-%m-%d %H:%M}"
+
     @staticmethod
     def total(name: str) -> Sum:
         """The sum of a column over any hours. The tokens of rows that price others late are those others'."""
         return Sum(name, filter=~Q(kind=PRICING) if name in _TOKENS else None, default=0)
-
-    def __str__(self) -> str:
-        return f"{self.tenant} {self.hour:%Y-%m-%d %H:%M}"

@@ -1,10 +1,11 @@
 """The meters above a request: whose budgets count it, in which window, up to how much."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
 from billing.budgets.book import BudgetBook
+from billing.budgets.zones import Zones
 from tenants.meters.meter import Meter
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -18,9 +19,9 @@ def row(number: int, **changes: Any) -> tuple[Any, ...]:
     return tuple((values | changes).values())
 
 
-def meters(book: BudgetBook, at: datetime = NOON, zone: str = "UTC", **scope: str) -> list[Meter]:
+def meters(book: BudgetBook, at: datetime = NOON, **scope: str) -> list[Meter]:
     whose = {"tenant": "acme", "project": "web", "key": "ABC", "model": "demo"} | scope
-    return book.meters(book.above(**whose), time_zone=zone, at_ms=int(at.timestamp() * 1000))
+    return book.meters(book.above(**whose), at_ms=int(at.timestamp() * 1000))
 
 
 def test_it_finds_the_budgets_of_tenant_project_key_and_model() -> None:
@@ -41,7 +42,8 @@ def test_it_finds_the_budgets_of_tenant_project_key_and_model() -> None:
 
 def test_it_counts_in_the_tenants_own_days() -> None:
     book = BudgetBook([row(1, period="day", hard=False)])
-    [here], [there] = meters(book), meters(book, zone="Asia/Tokyo")
+    tokyo = Zones([("acme", date(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC), "Asia/Tokyo")])
+    [here], [there] = meters(book), meters(BudgetBook([row(1, period="day")], tokyo))
     assert (here.kind, here.limit) == ("soft_budget", 12_500_000_000)
     assert here.key == f"hr:b:1:{int(datetime(2026, 1, 31, tzinfo=UTC).timestamp())}"
     assert there.key == f"hr:b:1:{int(datetime(2026, 1, 30, 15, tzinfo=UTC).timestamp())}"

@@ -165,3 +165,20 @@ def test_the_database_refuses_a_change_that_is_none(change: str) -> None:
     make()
     with pytest.raises((IntegrityError, DataError)), transaction.atomic():
         sql(f"UPDATE billing_budget SET {change}")
+
+
+def test_another_time_zone_leaves_the_running_window_as_it_is(valkey: "redis.Redis") -> None:
+    """A window that moved at once would be counted anew from hours that are not of its zone."""
+    tenant = make_tenant(time_zone="UTC")
+    budget, now = make(), datetime.now(UTC)
+    sql("SELECT headrace_usage_partition(date_trunc('month', now())::date)")
+    spend(valkey, now, 100)
+    drain.drain_all(valkey)
+    [before] = budgets.current([budget], now)
+    tenant.time_zone = "Asia/Kolkata"
+    tenant.save()
+    [after] = budgets.current([budget], now)
+    assert after.window == before.window
+    [following] = budgets.current([budget], after.window.end)
+    assert following.window.start == after.window.end
+    assert following.window.end.minute == 30

@@ -1,13 +1,16 @@
 """Windows meet without gap or overlap, whatever clocks do: month ends, leap days, changes to summer time and back."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from billing.budgets.windows import PERIODS, Window, window_after, window_at
+from billing.budgets.windows import PERIODS, Window, window_at
+from billing.budgets.zones import Zones
 
 
 def window(period: str, zone: str, local: str) -> tuple[str, str]:
@@ -45,7 +48,7 @@ def test_a_total_has_no_end() -> None:
     endless = window_at("total", "Asia/Tokyo", datetime(2026, 1, 1, tzinfo=UTC))
     assert endless.is_endless
     assert endless.start_ms == 0
-    assert window_after("total", "Asia/Tokyo", endless) is None
+    assert Zones().window_after("acme", "total", endless) is None
 
 
 zones = st.sampled_from(
@@ -66,6 +69,44 @@ def test_each_instant_is_in_one_window_and_windows_meet(period: str, zone: str, 
     assert window_at(period, zone, found.start) == found
     if not found.is_endless:
         assert window_at(period, zone, found.end - timedelta(microseconds=1)) == found
-        after = window_after(period, zone, found)
-        assert isinstance(after, Window)
+        after = window_at(period, zone, found.end)
         assert after.start == found.end
+
+
+def zones_of(*names: str) -> Zones:
+    """The first from the beginning, each other from March, May, July of 2026 on, as the database notes them."""
+    rows: list[tuple[Any, ...]] = [("acme", date(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC), names[0])]
+    for number, (before, name) in enumerate(pairwise(names)):
+        month = date(2026, 3 + 2 * number, 1)
+        since = datetime(month.year, month.month, 1, tzinfo=ZoneInfo(before)).astimezone(UTC)
+        rows.append(("acme", month, since, name))
+    return Zones(rows)
+
+
+@given(
+    period=st.sampled_from(PERIODS),
+    names=st.lists(zones, min_size=1, max_size=4),
+    minutes=st.integers(0, 240 * 24 * 60),
+)
+def test_windows_meet_through_any_change_of_zone(period: str, names: list[str], minutes: int) -> None:
+    known = zones_of(*names)
+    at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=minutes)
+    found = known.window_at("acme", period, at)
+    assert found.start <= at < found.end
+    assert known.window_at("acme", period, found.start) == found
+    after = known.window_after("acme", period, found)
+    if after is not None:
+        assert known.window_at("acme", period, found.end - timedelta(microseconds=1)) == found
+        assert after.start == found.end
+
+
+@pytest.mark.parametrize("name", ["Asia/Tokyo", "America/New_York", "Pacific/Apia"])
+def test_another_zone_counts_from_the_next_month_on(name: str) -> None:
+    known, march = zones_of("UTC", name), datetime(2026, 3, 1, tzinfo=UTC)
+    before = known.window_at("acme", "month", march - timedelta(seconds=1))
+    assert before == Window(datetime(2026, 2, 1, tzinfo=UTC), march)
+    for period in ("day", "week", "month"):
+        assert known.window_at("acme", period, march).start == march
+    april = known.window_at("acme", "month", datetime(2026, 4, 15, tzinfo=UTC))
+    assert april.start == datetime(2026, 4, 1, tzinfo=ZoneInfo(name))
+    assert known.window_at("acme", "month", march).end == april.start

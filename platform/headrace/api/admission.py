@@ -96,7 +96,7 @@ def _draft(
     }
     book = gateway.snapshot.budgets
     budgets = book.above(tenant=principal.tenant, project=principal.project, key=principal.key, model=chat.model)
-    meters = principal.meters + book.meters(budgets, time_zone=principal.time_zone, at_ms=now_ms)
+    meters = principal.meters + book.meters(budgets, at_ms=now_ms)
     event = UsageEvent(
         request_id=str(request_id),
         tenant=principal.tenant,

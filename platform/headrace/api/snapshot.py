@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 
 from billing import price_book
-from billing.budgets import book
+from billing.budgets import book, zones
 from engines import secrets
 from routing import catalog
 from tenants import keyring
@@ -112,7 +112,7 @@ class Snapshot:
             self.catalog = await _read_catalog(connection)
         if "billing_price" in touched:
             self.prices = await _read_prices(connection)
-        if book.TABLE in touched:
+        if {book.TABLE, "tenants_tenant"} & touched.keys():  # a tenant's time zone is the budgets' too
             self.budgets = await _read_budgets(connection)
         for table, rows in parts.items():  # all at once: no request sees a key without its project
             self.keys.load(table, rows, gone=touched[table] - {str(row[0]) for row in rows})
@@ -142,7 +142,8 @@ async def _read_prices(connection: psycopg.AsyncConnection) -> price_book.PriceB
 
 
 async def _read_budgets(connection: psycopg.AsyncConnection) -> book.BudgetBook:
-    return book.BudgetBook(await (await connection.execute(book.SELECT)).fetchall())
+    known = zones.Zones(await (await connection.execute(zones.SELECT)).fetchall())
+    return book.BudgetBook(await (await connection.execute(book.SELECT)).fetchall(), known)
 
 
 def _unseal(sealed: bytes) -> str:
