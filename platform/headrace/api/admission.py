@@ -22,7 +22,7 @@ from tenants.meters.meter import CONCURRENCY, COST, INPUT_TOKENS, OUTPUT_TOKENS,
 _MOST_ROOMS = 16
 # What a meter of money can take in one step; dearer requests fit no budget either.
 _DEAREST = 10**18
-# Below this part of a hard budget the prompt is counted by the engine, not estimated.
+# Below this part of a hard budget, or what a prompt may cost beyond its estimate, it is counted by the engine.
 _NEAR = 10
 
 
@@ -51,7 +51,7 @@ async def admit(
     exchange = _draft(gateway, principal, chat, labels, priority, route, found)
     try:
         exchange.levels = await hold(gateway, exchange, found)
-        if not any(map(_is_near, exchange.levels)):
+        if not any(_is_near(exchange, level) for level in exchange.levels):
             return exchange
         counted = await count_prompt(gateway, exchange, is_held=True)
         if counted is None or counted <= fit.prompt:
@@ -131,9 +131,17 @@ def _draft(
     return exchange
 
 
-def _is_near(level: Level) -> bool:
+def _is_near(exchange: Exchange, level: Level) -> bool:
     """Whether so little is left of a hard budget that an estimate's error might pass it."""
-    return level.meter.kind == HARD and level.free * _NEAR < level.meter.limit
+    if level.meter.kind != HARD:
+        return False
+    return level.free * _NEAR < level.meter.limit or level.free < _largest_error(exchange)
+
+
+def _largest_error(exchange: Exchange) -> int:
+    """What the prompt may cost beyond what was taken for it, in 1e-9 units, if each of its bytes is a token."""
+    prompt = min(exchange.chat.most_prompt, exchange.route.context_window)
+    return worst_cost(exchange.quotes, prompt, exchange.most_output) - exchange.taken.amounts[COST]
 
 
 def _may_fit(exchange: Exchange, said: NotHeld) -> bool:

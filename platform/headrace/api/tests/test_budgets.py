@@ -154,6 +154,24 @@ def test_it_never_passes_a_hard_budget_by_an_estimates_error(pair: Pair, valkey:
     assert 100 * UNIT - used["prompt_tokens"] * UNIT < spent <= 100 * UNIT
 
 
+def test_it_counts_a_prompt_that_may_cost_more_than_is_left_beyond_its_estimate(
+    pair: Pair, valkey: "redis.Redis"
+) -> None:
+    """Most of the budget is left: what the estimate may be off by is more."""
+    model = pair.place.add_model()
+    pair.world.price(model=model, input="1000000", cached_input="1000000", output="0")
+    _, other = pair.world.add_key()
+    budget, secret = pair.budget(95, model=model)
+    pair.place.wait_known(model, secret=other)
+    for _ in range(40):  # it seems that a token is 8 bytes here
+        text = prompt("x" * 400, prompt_tokens=50, tokens=1)
+        assert pair.place.chat(text, secret=other, model=model, max_tokens=1).status == 200
+    answer = pair.place.chat("b" * 400, secret=secret, model=model, max_tokens=1)
+    assert codes([answer]) == {"402 budget_exhausted": 1}
+    at_rest(valkey)
+    assert counter(valkey, budget).spent == 0
+
+
 @pytest.mark.parametrize("loss", ["the counter", "everything"])
 def test_its_counter_is_right_after_a_loss_under_parallel_calls(pair: Pair, valkey: "redis.Redis", loss: str) -> None:
     budget, secret = pair.budget(10**6)
