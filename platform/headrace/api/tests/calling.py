@@ -18,7 +18,9 @@ from headrace.testing.world import World
 from routing.models import Model, Route, Target
 
 # One for the session: making a client costs more than a request.
-_http = httpx.Client(trust_env=False, timeout=60)
+# 200 at one instant are not 100 and then 100; and what is over a limit httpx closes, now and then while it is in use.
+_NO_LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=None)
+_http = httpx.Client(trust_env=False, timeout=60, limits=_NO_LIMITS)
 
 
 class Answer:
