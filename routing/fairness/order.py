@@ -1,7 +1,7 @@
 """The order of the fair queue, in plain Python: what simulations run and what the Lua of the service is tested against.
 
 Classes are strict, but each lower one that waits is owed SHARE of the service that passes it by and goes first once it
-is owed what its next request costs. Within a class the tenant with the least service so far is next (virtual token
+is owed what its next request costs: then no CEILING holds it back. Within a class the tenant with the least service so far is next (virtual token
 counters: Sheng et al., "Fairness in Serving Large Language Models", OSDI 2024); a tenant that comes back is lifted to
 the least served of those who wait. Service is counted in weighted tokens: `cost`.
 """
@@ -75,6 +75,12 @@ class FairOrder:
             return []
         owed = [head for kind, head in heads[1:] if kind.owed >= self._waiters[head][2]]
         return [*owed, heads[0][1]]
+
+    def is_owed(self, request_id: str) -> bool:
+        """Whether its class, below the highest that waits, is owed what it costs."""
+        _, priority, tokens = self._waiters[request_id]
+        is_below = any(self._classes[name].waiting for name in CLASSES[: CLASSES.index(priority)])
+        return is_below and self._classes[priority].owed >= tokens
 
     def granted(self, request_id: str) -> None:
         """It was given room: its cost counts as service, and a share of it is owed to the lower classes that wait."""

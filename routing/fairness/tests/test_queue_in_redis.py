@@ -109,7 +109,7 @@ def test_it_goes_by_the_rule(moves: list[tuple[Any, ...]]) -> None:
 
 def _fitting(order: FairOrder, asked: dict[str, tuple[str, str]], held: int, limit: int) -> str | None:
     for turn in order.turns():
-        if held == 0 or held + 100 <= limit * CEILING[asked[turn][1]]:
+        if held == 0 or held + 100 <= limit * (1 if order.is_owed(turn) else CEILING[asked[turn][1]]):
             return turn
     return None
 
@@ -155,3 +155,32 @@ def test_it_takes_the_first_of_its_places_that_has_room() -> None:
     queue.grant()
     assert queue.redis.get("hr:m:room:h100/r2") == "300"
     assert [meter[1] for meter in json.loads(queue.redis.hget("hr:hold:x", "meters") or "")] == ["k", places[1][1]]
+
+
+def share_of_batch(need: int) -> float:
+    """What part of the service went to batch, each of whose requests takes `need`, while chats keep a replica full."""
+    queue, running, served = Queue(limit=1000), list[str](), 0
+    for number in range(10):
+        queue.join(f"b{number}", "acme", "batch", need, need=need)
+    waiting = [f"b{number}" for number in range(10)]
+    for number in range(160):
+        name = f"i{number}"
+        queue.join(name, "globex", "interactive", 100)
+        waiting.append(name)
+        if number < 20:
+            continue
+        queue.grant()
+        left = queue.waiting()
+        running += [name for name in waiting if name not in left]
+        waiting = [name for name in waiting if name in left]
+        queue.free(ended := running.pop(0))
+        served += need if ended.startswith("b") else 100
+    return sum(need for number in range(10) if f"b{number}" not in waiting) / served
+
+
+def test_a_lower_class_gets_its_share_of_a_replica_that_a_higher_one_keeps_full() -> None:
+    assert 0.02 <= share_of_batch(100) <= 0.08
+
+
+def test_it_gets_it_although_its_requests_are_larger_than_what_comes_free_at_a_time() -> None:
+    assert 0.02 <= share_of_batch(300) <= 0.08

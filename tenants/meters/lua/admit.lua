@@ -75,6 +75,7 @@ if redis.call('EXISTS', KEYS[1]) == 0 then
   redis.call('ZADD', KEYS[2], expires, ARGV[1])
   if room then
     queue.take(KEYS[1], room)
+    if waiter then queue.book(queue.pool_of(room[2]), waiter.c, waiter.v) end
     redis.call('HSET', KEYS[1], 'granted', room[2])
   elseif pool then
     waiter.p = rooms

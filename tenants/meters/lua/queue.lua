@@ -7,7 +7,8 @@
 -- worst case, and set right by what it used when it is settled. A tenant that comes back is lifted to the least served of
 -- those who wait, so that nobody saves up service by staying away.
 -- Within a tenant in order of arrival. The head waits until it fits: a large request is not passed by smaller ones.
--- A class below interactive does not fill a replica to the brim (CEILING), which leaves interactive requests an open door.
+-- A class below interactive does not fill a replica to the brim (CEILING), which leaves interactive requests an open door;
+-- what is owed to it is no courtesy, and may. While it does not fit, its best replica is kept for it.
 --
 -- One queue's keys, all below hr:q:<pool>: `w` hash id -> waiter JSON; `l:<class>:<tenant>` list of ids;
 -- `c:<class>` zset of the tenants that wait, by service; `s` hash: service by <class>:<tenant>, and what classes are owed.
@@ -24,14 +25,18 @@ local function base(pool) return 'hr:q:' .. pool .. ':' end
 
 function queue.pool_of(key) return string.match(key, '^hr:m:room:([^/]+)') end
 
--- The first of `places` with room for a request of `class`, nil where there is none. An idle replica takes whatever
--- comes: it will never have more.
-function queue.place(places, class)
-  for index, place in ipairs(places) do
-    local held = tonumber(redis.call('GET', place[2]) or '0')
-    if held <= 0 or held + tonumber(place[4]) <= tonumber(place[3]) * CEILING[class] then return index end
+-- The first of `places` with room for a request that may fill `ceiling` of it, nil where there is none. An idle replica
+-- takes whatever comes: it will never have more. The one whose key is `kept` is another's.
+local function place(places, ceiling, kept)
+  for index, one in ipairs(places) do
+    local held = tonumber(redis.call('GET', one[2]) or '0')
+    local fits = held <= 0 or held + tonumber(one[4]) <= tonumber(one[3]) * ceiling
+    if fits and one[2] ~= kept then return index end
   end
 end
+
+-- The same for a newcomer of `class`.
+function queue.place(places, class) return place(places, CEILING[class]) end
 
 -- Whether somebody of this class or a higher one waits: a newcomer does not pass them.
 function queue.is_ahead(pool, class)
@@ -107,16 +112,17 @@ local function head(pool, class, now)
   end
 end
 
--- Whose turn it is: the heads that may go now, in order. Classes that are owed their next request come before the
--- highest that waits; of that one the head alone, for what it waits for is not given to those below it.
+-- Whose turn it is: the heads that may go now, in order, and how full each may make a replica. Classes that are owed
+-- their next request come before the highest that waits; of that one the head alone, for what it waits for is not given
+-- to those below it.
 local function turns(pool, now)
   local found, top = {}, nil
   for _, class in ipairs(CLASSES) do
     local id, waiter = head(pool, class, now)
     if id and not top then
-      top = {id, waiter}
+      top = {id, waiter, CEILING[class]}
     elseif id and tonumber(redis.call('HGET', base(pool) .. 's', 'owed:' .. class) or '0') >= waiter.v then
-      found[#found + 1] = {id, waiter}
+      found[#found + 1] = {id, waiter, 1}
     end
   end
   found[#found + 1] = top
@@ -124,7 +130,7 @@ local function turns(pool, now)
 end
 
 -- What `class` was served is taken from what it is owed, and a share of it is owed to each lower class that waits.
-local function book(pool, class, tokens)
+function queue.book(pool, class, tokens)
   local at, is_below = base(pool) .. 's', false
   local owed = tonumber(redis.call('HGET', at, 'owed:' .. class) or '0')
   if owed > 0 then redis.call('HSET', at, 'owed:' .. class, string.format('%.17g', math.max(0, owed - tokens))) end
@@ -142,21 +148,23 @@ function queue.grant(pool, now)
   local granted = true
   while granted do
     granted = false
+    local kept
     for _, turn in ipairs(turns(pool, now)) do
-      local id, waiter = unpack(turn)
-      local index = queue.place(waiter.p, waiter.c)
+      local id, waiter, ceiling = unpack(turn)
+      local index = place(waiter.p, ceiling, kept)
       if index then
-        local place, hold = waiter.p[index], 'hr:hold:' .. id
+        local room, hold = waiter.p[index], 'hr:hold:' .. id
         queue.leave(pool, id)
-        queue.take(hold, place)
+        queue.take(hold, room)
         queue.serve(pool, waiter.c, waiter.t, waiter.v)
-        book(pool, waiter.c, waiter.v)
-        redis.call('HSET', hold, 'granted', place[2], 'served', cjson.encode({pool, waiter.c, waiter.t, waiter.w, waiter.v}))
+        queue.book(pool, waiter.c, waiter.v)
+        redis.call('HSET', hold, 'granted', room[2], 'served', cjson.encode({pool, waiter.c, waiter.t, waiter.w, waiter.v}))
         redis.call('HDEL', hold, 'waiting')
-        redis.call('PUBLISH', waiter.ch, cjson.encode({id, place[2]}))
+        redis.call('PUBLISH', waiter.ch, cjson.encode({id, room[2]}))
         granted = true
         break
       end
+      kept = kept or (waiter.p[1] or {})[2]
     end
   end
 end

@@ -85,7 +85,8 @@ class Gate:
         emptiest = min(self._held)
         for name in self._order.turns():
             job = self._waiting[name]
-            if emptiest + job.need <= self._room * self._rule.ceiling[job.priority]:
+            ceiling = 1.0 if self._order.is_owed(name) else self._rule.ceiling[job.priority]
+            if emptiest + job.need <= self._room * ceiling:
                 return job
         return None
 

@@ -12,12 +12,14 @@ class Order(Protocol):
     """Whose turn it is; pure, in memory. `cost` and `tokens` are virtual tokens, as the rule's own `cost` counts them.
 
     join: a request begins to wait, at its worst case. turns: who may go now, best first; whoever fits first goes.
-    granted: it was given room. served: service to add; negative where the worst case counted was not used.
+    is_owed: no ceiling holds it back. granted: it was given room. served: service to add; negative where the worst case counted was not used.
     """
 
     def join(self, request_id: str, *, tenant: str, priority: str, cost: float) -> None: ...
 
     def turns(self) -> list[str]: ...
+
+    def is_owed(self, request_id: str) -> bool: ...
 
     def granted(self, request_id: str) -> None: ...
 
@@ -45,6 +47,9 @@ class FirstCome:
 
     def turns(self) -> list[str]:
         return [self._waiting[0]] if self._waiting else []
+
+    def is_owed(self, request_id: str) -> bool:
+        return False
 
     def granted(self, request_id: str) -> None:
         self._waiting.remove(request_id)
