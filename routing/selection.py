@@ -147,6 +147,11 @@ class Selection:
         """The size of a replica's KV cache; None: it does not tell."""
         return self._picture.reading(replica).kv_tokens
 
+    def standing(self, replica: str) -> tuple[bool, bool, int | None]:
+        """What decides whether a request may go there at all: usable, of last resort, how much it holds."""
+        reading = self._picture.reading(replica)
+        return reading.is_usable, reading.is_last_resort, reading.kv_tokens
+
     def candidates(self, replicas: Iterable[Replica], want: Want) -> list[Candidate]:
         """The replicas as a policy sees them."""
         return [self._candidate(replica.name, want) for replica in replicas]

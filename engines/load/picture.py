@@ -23,6 +23,7 @@ class Picture:
     def __init__(self, client: "redis.asyncio.Redis") -> None:
         self._redis = client
         self._fleet = Fleet(0)
+        self._capacities: dict[str, int] = {}
         self._offset = 0.0  # Redis's clock minus ours, in seconds
 
     async def follow(self) -> None:
@@ -46,6 +47,9 @@ class Picture:
             self._fleet = decode(text)
         except msgspec.MsgspecError:  # one of another version: nothing is known
             self._fleet = Fleet(0)
+        for name, report in self._fleet.replicas.items():
+            if report.load is not None and report.load.kv_capacity:
+                self._capacities[name] = report.load.kv_capacity
 
     @property
     def now_ms(self) -> int:
@@ -67,6 +71,10 @@ class Picture:
         if report is None or report.at is None or self.now_ms - report.at > STALE_SECONDS * 1000:
             return None
         return report.load
+
+    def capacity(self, replica: str) -> int | None:
+        """The tokens its KV cache takes, as last told: unlike a load this grows no staler. None: it never told."""
+        return self._capacities.get(replica)
 
     def state(self, replica: str) -> State | None:
         """None: unknown, as of a provider."""

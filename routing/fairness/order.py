@@ -1,9 +1,9 @@
 """The order of the fair queue, in plain Python: what simulations run and what the Lua of the service is tested against.
 
 Classes are strict, but each lower one that waits is owed SHARE of the service that passes it by and goes first once it
-is owed what its next request costs: then no CEILING holds it back. Within a class the tenant with the least service so far is next (virtual token
-counters: Sheng et al., "Fairness in Serving Large Language Models", OSDI 2024); a tenant that comes back is lifted to
-the least served of those who wait. Service is counted in weighted tokens: `cost`.
+is owed what its next request costs: then no CEILING holds it back. Within a class the tenant with the least service so
+far is next (virtual token counters: Sheng et al., "Fairness in Serving Large Language Models", OSDI 2024); a tenant
+that comes back is lifted to the least served of those who wait. Service is counted in weighted tokens: `cost`.
 """
 
 from collections import deque

@@ -3,13 +3,13 @@
 import msgspec
 import redis.asyncio
 
-from tenants.meters.scripts import QUIT, TEND
+from tenants.meters.scripts import QUIT, TEND, Argument
 
 
 class Waiter(msgspec.Struct, frozen=True):
     """How a request waits: its tenant and class, the tenant's weight, its cost in virtual tokens, where it listens.
 
-    most: how many may wait in the queue, a quarter of them of one tenant.
+    most: how many of its class and above may wait in the queue, a quarter of them of one tenant.
     """
 
     tenant: str = msgspec.field(name="t")
@@ -27,10 +27,20 @@ class Grant(msgspec.Struct, array_like=True):
     key: str
 
 
-async def tend(client: "redis.asyncio.Redis", pool: str, request_ids: list[str]) -> dict[str, str]:
-    """Give free room to those whose turn it is; the room (its key) of those of `request_ids` that have one."""
-    answer = await TEND.call(client, [], [pool, *request_ids])
-    pairs = zip(request_ids, answer, strict=True)
+GONE = "gone"
+
+
+async def tend(client: "redis.asyncio.Redis", pool: str, waiters: dict[str, bytes]) -> dict[str, str]:
+    """Give free room to those whose turn it is. Of `waiters` the room (its key) of each that has one; GONE of each
+    whose hold Redis has lost.
+
+    waiters: by request id the places it may go to from now on (`holds.Taken.rooms_as_json`); b"": as before.
+    """
+    arguments: list[Argument] = [pool]
+    for request_id, places in waiters.items():
+        arguments += [request_id, places]
+    answer = await TEND.call(client, [], arguments)
+    pairs = zip(waiters, answer, strict=True)
     return {request_id: key.decode() for request_id, key in pairs if key}
 
 

@@ -154,7 +154,9 @@ async def test_it_is_unknown_and_not_idle_when_nobody_looks_any_more(
     await until(picture, lambda: picture.of("small/r1") is not None)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+    size = picture.capacity("small/r1")
     await until(picture, lambda: picture.of("small/r1") is None, 5)
+    assert picture.capacity("small/r1") == size is not None  # a cache does not shrink while nobody looks
     assert picture.usable("small/r1")
     await valkey.set(KEY, b"of another version")
     await picture.refresh()

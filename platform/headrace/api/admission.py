@@ -11,15 +11,13 @@ from headrace.api.exchange import Exchange
 from headrace.api.fit import Fit, Place
 from headrace.api.gateway import Gateway
 from headrace.api.holding import count_prompt, hold, withdraw
-from headrace.api.places import check_unknown, first_places
+from headrace.api.places import MOST_ROOMS, check_unknown, first_places
 from headrace.api.refusals import no_price, refusal
 from routing.catalog import Route
 from tenants.keyring import Principal
 from tenants.meters.holds import Exhausted, Held, Level, NotHeld, Taken
 from tenants.meters.meter import CONCURRENCY, COST, INPUT_TOKENS, OUTPUT_TOKENS, REQUESTS
 
-# So many replicas, the best ranked, are offered to the script that takes one of them.
-_MOST_ROOMS = 16
 # What a meter of money can take in one step; dearer requests fit no budget either.
 _DEAREST = 10**18
 # Below this part of a hard budget, or what a prompt may cost beyond its estimate, it is counted by the engine.
@@ -46,7 +44,7 @@ async def admit(
     route = find_route(gateway, principal, chat.model)
     principal = principal.for_model(chat.model)
     check_unknown(chat, route)
-    found = first_places(gateway, principal, chat, route)[:_MOST_ROOMS]
+    found = first_places(gateway, principal, chat, route)[:MOST_ROOMS]
     choice, fit = found[0]
     exchange = _draft(gateway, principal, chat, labels, priority, route, found)
     try:

@@ -80,6 +80,7 @@ class Exchange:
         self.sent: Sent | None = None  # what the prefix index believed when its replica was asked; None: it was not
         self.on_silence: Callable[[float], None] | None = None  # told the time each beat, while all deadlines hold
         self.waits_for: list[Place] = []  # where it may go once there is room; empty: it has a replica
+        self.copies: list[Exchange] = []  # for shadows, those that run: they end when its client leaves
         self.moves = 0  # asked of Redis; each has a number of its own
         self.task: asyncio.Task[None] | None = None
         self.interruption: Exception | None = None
@@ -224,6 +225,9 @@ class Exchange:
             self.interruption = reason
             if self.task is not None:
                 self.task.cancel()
+            if isinstance(reason, ClientLeft):
+                for copy in self.copies:
+                    copy.interrupt(reason)
 
     def expire(self, reason: TimedOut) -> None:
         """End its attempt for `reason`; whoever runs its attempts decides whether another follows."""

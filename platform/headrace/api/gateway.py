@@ -146,6 +146,7 @@ class Gateway:
         """Take no more work; let what runs finish for `patience` seconds, then interrupt it. All is settled after."""
         self.is_stopping = True
         deadline = time.monotonic() + patience + _LAST_WORDS_SECONDS
+        self.pulse.interrupt_all(copies_only=True)
         is_idle = await self._idle(patience)
         while not is_idle and time.monotonic() < deadline:
             self.pulse.interrupt_all()  # again and again: one may have been on its way through admission

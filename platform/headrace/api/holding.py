@@ -91,6 +91,6 @@ async def _take(gateway: Gateway, exchange: Exchange, found: list[Place]) -> lis
             gateway.queueing.forget(exchange.id)
     if is_waiting:
         exchange.waits_for = found
-    elif exchange.taken.rooms:
-        take_place(gateway, exchange, found)
+    elif exchange.taken.room is not None:
+        take_place(gateway, exchange, found[exchange.taken.room])
     return levels

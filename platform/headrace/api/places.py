@@ -11,6 +11,9 @@ from routing.catalog import Replica, Route, Target
 from routing.selection import Want
 from tenants.keyring import Principal
 
+# So many replicas, the best ranked, are offered to the script that takes one of them.
+MOST_ROOMS = 16
+
 
 def first_places(gateway: Gateway, principal: Principal, chat: ChatRequest, route: Route) -> list[Place]:
     """Where the chat may go first, best first; at least one.
@@ -57,7 +60,7 @@ def places(
     left = {replica.name for replica in every if replica not in tried and gateway.breakers.wait(replica.name) == 0}
     besides = frozenset({one.name for one in every} - left)
     choices = gateway.placing.selection.choices_of(targets, route, want, besides=besides)
-    for choice in sorted(choices, key=lambda choice: choice.target is not first) if first else choices:
+    for choice in sorted(choices, key=lambda choice: choice.target != first) if first else choices:
         if (fit := fits[id(choice.target)]) and choice.replica not in tried:
             yield choice, fit
 

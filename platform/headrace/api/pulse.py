@@ -12,6 +12,7 @@ import redis
 import redis.asyncio
 from django.conf import settings
 
+from billing.usage import SHADOW
 from engines.errors import TimedOut
 from headrace.api.errors import ApiError
 from headrace.api.estimate import Estimator
@@ -24,6 +25,8 @@ BEAT_SECONDS = 0.25
 _BATCH = 500
 # Slower than any engine in service reads a prompt: SGLang takes 1,000 to 1,400 a second on a laptop's processor.
 _PREFILL_TOKENS_PER_SECOND = 1000
+# And slower than any writes, to whom nobody would wait: people read faster.
+_DECODE_TOKENS_PER_SECOND = 5
 
 
 class Pulse:
@@ -101,15 +104,21 @@ class Pulse:
             log.exception("the progress of a request cannot be told: %s", exchange.id)
             return b""
 
-    def interrupt_all(self) -> None:
-        """The process stops: end whatever still runs."""
+    def interrupt_all(self, *, copies_only: bool = False) -> None:
+        """The process stops: end whatever still runs; or the shadow copies alone, which nobody waits for."""
         for exchange in list(self._running.values()):
+            if copies_only and exchange.event.kind != SHADOW:
+                continue
             exchange.interrupt(ApiError("no_capacity", "The gateway is stopping.", retry_after=1))
 
 
 def first_byte_seconds(exchange: Exchange) -> float:
-    """How long an attempt may take to its first byte: the route's time, and what reading a long prompt takes more."""
-    return exchange.route.first_byte_timeout + exchange.prompt_estimate / _PREFILL_TOKENS_PER_SECOND
+    """How long an attempt may take to its first byte: the route's time, and what reading a long prompt takes more.
+
+    The first byte of an answer that the upstream sends whole comes when all of it is written.
+    """
+    seconds = exchange.route.first_byte_timeout + exchange.prompt_estimate / _PREFILL_TOKENS_PER_SECOND
+    return seconds + (0 if exchange.streams_upstream else exchange.max_tokens / _DECODE_TOKENS_PER_SECOND)
 
 
 def overdue(exchange: Exchange, now: float) -> Exception | None:
@@ -122,8 +131,10 @@ def overdue(exchange: Exchange, now: float) -> Exception | None:
         # connections sees whether the client takes some of it, and ends one that does not.
         is_stalled = not exchange.is_watched and now - exchange.sending_since > settings.CLIENT_STALL_SECONDS
         return ClientLeft("stalled") if is_stalled else None
-    if not exchange.chat.stream or exchange.attempt_at is None:
+    if exchange.attempt_at is None:
         return None
     if not exchange.has_first_byte:
         return TimedOut("first_byte") if now - exchange.attempt_at > first_byte_seconds(exchange) else None
+    if not exchange.chat.stream:
+        return None
     return TimedOut("between_events") if now - exchange.last_event_at > route.between_events_timeout else None

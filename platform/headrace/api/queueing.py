@@ -1,25 +1,40 @@
 """Waiting for room: the requests of this process that are in a fair queue, and the news that they were given room.
 
 Grants come over a Redis channel of this process. News may be lost: every half second the queues in which somebody of
-ours waits are tended, which also gives away room that came without anybody's leaving, and tells what was granted.
+ours waits are tended, which also gives away room that came without anybody's leaving, offers other places to those
+whose own have changed, and tells what was granted.
 """
 
 import asyncio
 import logging
 import secrets
 from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import redis
 import redis.asyncio
 
 from tenants.meters import waiting
-from tenants.meters.waiting import Grant
+from tenants.meters.holds import Gone
+from tenants.meters.waiting import GONE, Grant
 
 log = logging.getLogger("headrace.queueing")
 
 TEND_SECONDS = 0.5
 _grant = msgspec.json.Decoder(Grant)
+# What a waiter may go to from now on, as JSON; b"": as before. It is given what others of this round found out.
+Look = Callable[[dict[str, Any]], bytes]
+# Waiters may be many: between so many that look for other places, streams get their turn.
+_AT_A_TIME = 20
+
+
+class _Waiter:
+    def __init__(self, pool: str) -> None:
+        self.pool = pool
+        self.news: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.look: Look | None = None  # None: Redis may not know of it yet
 
 
 class Queueing:
@@ -28,32 +43,37 @@ class Queueing:
     def __init__(self, url: str, client: "redis.asyncio.Redis") -> None:
         self._url, self._client = url, client
         self.channel = f"hr:grants:{secrets.token_hex(8)}"
-        self._waiting: dict[str, tuple[str, asyncio.Future[str]]] = {}
+        self._waiting: dict[str, _Waiter] = {}
+        self._is_hearing = self._is_tending = True
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def expect(self, request_id: str, pool: str) -> None:
         """`request_id` is about to wait in the queue of `pool`."""
-        self._waiting[request_id] = (pool, asyncio.get_running_loop().create_future())
+        self._waiting[request_id] = _Waiter(pool)
 
     def forget(self, request_id: str) -> None:
         """It waits no more. May be repeated."""
         self._waiting.pop(request_id, None)
 
-    async def room(self, request_id: str, *, seconds: float) -> str | None:
+    async def room(self, request_id: str, *, seconds: float, look: Look) -> str | None:
         """The key of the room that is granted to it; None if none is within `seconds`: it has then left the queue.
 
-        Raises redis.RedisError where leaving cannot be told.
+        Raises Gone where Redis has lost it, redis.RedisError where leaving cannot be told.
         """
-        pool, news = self._waiting[request_id]
+        waiter = self._waiting[request_id]
+        waiter.look = look
         try:
             async with asyncio.timeout(seconds):
-                return await asyncio.shield(news)
+                key = await asyncio.shield(waiter.news)
         except TimeoutError:
-            return await waiting.leave(self._client, pool, request_id)
+            return await waiting.leave(self._client, waiter.pool, request_id)
         finally:
             self.forget(request_id)
+        if key == GONE:
+            raise Gone
+        return key
 
     async def listen(self) -> None:
         """Hear of grants, for ever; connects again as often as needed."""
@@ -61,7 +81,9 @@ class Queueing:
             try:
                 await self._hear()
             except (redis.RedisError, OSError) as error:
-                log.warning("grants are polled for, not heard of: %s", error)
+                if self._is_hearing:  # once an outage, not once a try
+                    log.warning("grants are polled for, not heard of: %s", type(error).__name__)
+                self._is_hearing = False
                 await asyncio.sleep(TEND_SECONDS)
 
     async def _hear(self) -> None:
@@ -69,6 +91,7 @@ class Queueing:
         async with client, client.pubsub() as subscription:
             await subscription.subscribe(self.channel)
             async for message in subscription.listen():
+                self._is_hearing = True
                 if message["type"] == "message":
                     grant = _grant.decode(message["data"])
                     self._tell(grant.request_id, grant.key)
@@ -79,18 +102,25 @@ class Queueing:
             await asyncio.sleep(TEND_SECONDS)
             try:
                 await self.tend()
+                self._is_tending = True
             except redis.RedisError as error:
-                log.warning("the queues cannot be tended: %s", error)
+                if self._is_tending:
+                    log.warning("the queues cannot be tended: %s", type(error).__name__)
+                self._is_tending = False
 
     async def tend(self) -> None:
-        pools: dict[str, list[str]] = defaultdict(list)
-        for request_id, (pool, _) in self._waiting.items():
-            pools[pool].append(request_id)
-        for pool, request_ids in pools.items():
-            for request_id, key in (await waiting.tend(self._client, pool, request_ids)).items():
+        pools: dict[str, dict[str, bytes]] = defaultdict(dict)
+        found_out: dict[str, Any] = {}
+        for number, (request_id, waiter) in enumerate(list(self._waiting.items())):
+            if waiter.look is not None and not waiter.news.done():
+                places = pools[waiter.pool][request_id] = waiter.look(found_out)
+                if places and not number % _AT_A_TIME:
+                    await asyncio.sleep(0)
+        for pool, waiters in pools.items():
+            for request_id, key in (await waiting.tend(self._client, pool, waiters)).items():
                 self._tell(request_id, key)
 
     def _tell(self, request_id: str, key: str) -> None:
-        _, news = self._waiting.get(request_id, (None, None))
-        if news is not None and not news.done():
-            news.set_result(key)
+        waiter = self._waiting.get(request_id)
+        if waiter is not None and not waiter.news.done():
+            waiter.news.set_result(key)

@@ -11,7 +11,8 @@ class Readings:
         self._picture = picture
 
     def reading(self, replica: str) -> Reading:
-        """Unknown is not idle: a stale load has no figures, and a replica nobody watches may be used."""
+        """Unknown is not idle: a stale load has no figures, and a replica nobody watches may be used.
+        Its size stands."""
         picture = self._picture
         load, state = picture.of(replica), picture.state(replica)
         return Reading(
@@ -19,7 +20,7 @@ class Readings:
             is_last_resort=picture.last_resort(replica),
             state=state or "unknown",
             weight=picture.weight(replica),
-            kv_tokens=load.kv_capacity if load else None,
+            kv_tokens=picture.capacity(replica),
             kv_used=load.kv_used if load else None,
             running=load.running if load else None,
             waiting=load.waiting if load else None,

@@ -1,8 +1,8 @@
 """Copies of requests for shadow targets: asked like any other, answered to nobody.
 
 A copy is a request of its own, with an id, a record (kind `shadow`, cost 0) and room at its replica, but no limit and
-no budget of its tenant, and no place in the queue. It begins once the real request is admitted and goes its own way:
-whatever becomes of it, the real one neither waits nor fails.
+no budget of its tenant, and no place in the queue. It begins once the real request is admitted, ends at the latest when
+its client leaves, and goes its own way otherwise: whatever becomes of it, the real one neither waits nor fails.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from billing.pricing import Rates
 from billing.usage import SHADOW, UsageEvent, iso, new_request_id, priced
 from headrace.api import metrics
 from headrace.api.errors import ApiError
-from headrace.api.exchange import Exchange
+from headrace.api.exchange import ClientLeft, Exchange
 from headrace.api.fit import Place
 from headrace.api.gateway import Gateway
 from headrace.api.holding import hold
@@ -39,7 +39,7 @@ _FREE = Quote("", Rates(_ZERO, _ZERO, _ZERO))
 
 def copy_to_shadows(gateway: Gateway, exchange: Exchange) -> None:
     """Begin the copies that the route wants of an admitted request."""
-    if all(target.shadow is None for target in exchange.route.targets):
+    if gateway.is_stopping or all(target.shadow is None for target in exchange.route.targets):
         return
     for target in gateway.placing.selection.match(exchange.route, exchange.choice.want).shadows:
         if gateway.shadows >= _MOST:
@@ -67,17 +67,23 @@ async def _copy(gateway: Gateway, exchange: Exchange, target: Target) -> str:
     copy.levels = await hold(gateway, copy, found)
     copy.task = asyncio.current_task()
     gateway.pulse.add(copy)
+    exchange.copies.append(copy)
+    if isinstance(exchange.interruption, ClientLeft):
+        copy.interrupt(exchange.interruption)
     # Its answer is read and dropped: no consumer is ever written to.
     answer = WholeAnswer(cast(StreamingConsumer, None), gateway, copy)
     try:
         await answer.attempt()
     except BaseException as error:
-        status = "cancelled" if isinstance(error, asyncio.CancelledError) else "error"
-        copy.event.labels["error"] = type(error).__name__
+        reason = copy.interruption or copy.expiry
+        status = "cancelled" if isinstance(reason or error, asyncio.CancelledError | ClientLeft) else "error"
+        copy.event.labels["error"] = type(reason or error).__name__
         await gateway.settler.finish(copy, status, before=answer.hang_up())
-        if isinstance(error, asyncio.CancelledError) and copy.interruption is None:
+        if isinstance(error, asyncio.CancelledError) and reason is None:
             raise
         return status
+    finally:
+        exchange.copies.remove(copy)
     await gateway.settler.finish(copy, "ok")
     return "ok"
 

@@ -9,7 +9,9 @@ from headrace.api.errors import ApiError
 from headrace.api.exchange import Exchange
 from headrace.api.fit import Place
 from headrace.api.gateway import Gateway
+from headrace.api.offer import Offer
 from routing.fairness.order import CLASSES, cost
+from tenants.meters.holds import Gone
 from tenants.meters.waiting import Waiter
 
 HEADER = b"x-headrace-priority"
@@ -51,25 +53,27 @@ async def wait_for_room(gateway: Gateway, exchange: Exchange, found: list[Place]
 
     Raises ApiError when the time is over. Whatever ends the wait, settling the request takes it out of the queue.
     """
-    began = time.monotonic()
-    metrics.WAITING.labels(exchange.route.model).inc()
+    began, route = time.monotonic(), exchange.route
+    seconds = min(route.queue_timeout, max(0.0, exchange.admitted_at + route.total_timeout - began))
+    offer = Offer(gateway, exchange, found)
+    metrics.WAITING.labels(route.model).inc()
     try:
-        key = await gateway.queueing.room(exchange.id, seconds=exchange.route.queue_timeout)
-    except redis.RedisError:
+        key = await gateway.queueing.room(exchange.id, seconds=seconds, look=offer.look)
+    except (redis.RedisError, Gone):
         raise ApiError("redis_unavailable", "Limits cannot be checked right now.", retry_after=1) from None
     finally:
-        metrics.WAITING.labels(exchange.route.model).dec()
+        metrics.WAITING.labels(route.model).dec()
         exchange.event.queue_ms = round((time.monotonic() - began) * 1000)
     if key is None:
         raise busy(exchange)
-    exchange.taken.room = [meter.key for meter, _ in exchange.taken.rooms].index(key)
-    take_place(gateway, exchange, found)
+    room, place = offer.at(key)
+    exchange.taken.rooms, exchange.taken.room = [room], 0
+    take_place(gateway, exchange, place)
 
 
-def take_place(gateway: Gateway, exchange: Exchange, found: list[Place]) -> None:
-    """Have the exchange go to the one of `found` in which it was given room."""
-    assert exchange.taken.room is not None
-    choice, fit = found[exchange.taken.room]
+def take_place(gateway: Gateway, exchange: Exchange, place: Place) -> None:
+    """Have the exchange go to the place in which it was given room."""
+    choice, fit = place
     if choice is not exchange.choice:
         max_tokens = min(fit.max_tokens, exchange.held_max_tokens)
         exchange.go_to(choice, prompt_estimate=fit.prompt, max_tokens=max_tokens)

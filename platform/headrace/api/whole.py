@@ -119,10 +119,14 @@ class WholeAnswer:
         self._check([choice.finish_reason for choice in choices])
 
     async def give_up(self, error: UpstreamError) -> None:
-        """End an attempt that failed by `error`. Its connection is closed already."""
-        attempt, upstream = self._exchange.attempt, self._exchange.replica.upstream
+        """End an attempt that failed by `error`: when this returns, its connection is closed."""
+        attempt, upstream, reading = self._exchange.attempt, self._exchange.replica.upstream, self._reading
         if attempt is not None and may_run_on(error):
             await asyncio.wait({self._gateway.background(abort(self._gateway, upstream, attempt))}, timeout=0.5)
+        if reading is not None and not reading.done():  # its time is over, while it still reads
+            reading.cancel()
+            await asyncio.wait({reading})
+            self._exchange.first_byte_at = None
 
     async def hang_up(self) -> None:
         """Stop the engine and hear what it took."""

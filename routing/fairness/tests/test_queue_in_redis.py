@@ -138,6 +138,17 @@ def test_a_large_request_is_not_passed_by_small_ones_for_ever() -> None:
     assert queue.granted("large")
 
 
+def test_those_who_go_later_keep_nobody_out_of_the_queue() -> None:
+    queue = Queue()
+    for number in range(3):
+        queue.join(f"b{number}", "acme", "batch", 1)
+    queue.join("s", "globex", "standard", 1)
+    counted = {
+        priority: queue.run("return {queue.length(ARGV[1], 'acme', ARGV[2])}", POOL, priority) for priority in CLASSES
+    }
+    assert counted == {"interactive": [0, 0], "standard": [1, 0], "batch": [4, 3]}
+
+
 def test_one_larger_than_any_room_runs_alone() -> None:
     queue = Queue(limit=1000)
     queue.join("huge", "acme", "batch", 1, need=5000)

@@ -65,7 +65,7 @@ if redis.call('EXISTS', KEYS[1]) == 0 then
   local pool = rooms[1] and not room and queue.pool_of(rooms[1][2])
   if pool then
     if not waiter then return {'no_room'} end
-    local all, own = queue.length(pool, waiter.t)
+    local all, own = queue.length(pool, waiter.t, waiter.c)
     if all >= waiter.most then return {'no_room'} end
     if own >= math.max(1, math.floor(waiter.most / 4)) then return {'no_turn'} end
   end

@@ -11,7 +11,8 @@
 -- what is owed to it is no courtesy, and may. While it does not fit, its best replica is kept for it.
 --
 -- One queue's keys, all below hr:q:<pool>: `w` hash id -> waiter JSON; `l:<class>:<tenant>` list of ids;
--- `c:<class>` zset of the tenants that wait, by service; `s` hash: service by <class>:<tenant>, and what classes are owed.
+-- `n` hash: how many wait, by class; `c:<class>` zset of the tenants that wait, by service; `s` hash: service by
+-- <class>:<tenant>, and what classes are owed.
 -- A waiter is {t tenant, c class, w the tenant's weight, v virtual tokens (its cost in service), ch channel where its
 -- process listens, p the rooms of the replicas it may go to, best first, in the form in which holds keep meters}.
 local queue = {}
@@ -46,16 +47,21 @@ function queue.is_ahead(pool, class)
   end
 end
 
-function queue.length(pool, tenant)
-  local own = 0
-  for _, class in ipairs(CLASSES) do own = own + redis.call('LLEN', base(pool) .. 'l:' .. class .. ':' .. tenant) end
-  return redis.call('HLEN', base(pool) .. 'w'), own
+-- How many wait of `class` and those above it, and how many of them are of `tenant`. Those below keep nobody out.
+function queue.length(pool, tenant, class)
+  local all, own = 0, 0
+  for _, other in ipairs(CLASSES) do
+    all = all + tonumber(redis.call('HGET', base(pool) .. 'n', other) or '0')
+    own = own + redis.call('LLEN', base(pool) .. 'l:' .. other .. ':' .. tenant)
+    if other == class then return all, own end
+  end
 end
 
 function queue.join(pool, id, text)
   local at, waiter = base(pool), cjson.decode(text)
   local active, name = at .. 'c:' .. waiter.c, waiter.c .. ':' .. waiter.t
   redis.call('HSET', at .. 'w', id, text)
+  redis.call('HINCRBY', at .. 'n', waiter.c, 1)
   redis.call('RPUSH', at .. 'l:' .. name, id)
   if not redis.call('ZSCORE', active, waiter.t) then
     local service = tonumber(redis.call('HGET', at .. 's', name) or '0')
@@ -73,6 +79,7 @@ function queue.leave(pool, id)
   local waiter = cjson.decode(text)
   local list, active = at .. 'l:' .. waiter.c .. ':' .. waiter.t, at .. 'c:' .. waiter.c
   redis.call('HDEL', at .. 'w', id)
+  if redis.call('HINCRBY', at .. 'n', waiter.c, -1) <= 0 then redis.call('HDEL', at .. 'n', waiter.c) end
   redis.call('LREM', list, 1, id)
   if redis.call('EXISTS', list) == 0 then
     local service = redis.call('ZSCORE', active, waiter.t)
@@ -85,6 +92,15 @@ function queue.leave(pool, id)
     redis.call('EXPIRE', at .. 's', IDLE_SECONDS)
   end
   return waiter
+end
+
+-- The places of a waiter from now on: replicas come, go and are given up while it waits.
+function queue.offer(pool, id, places)
+  local text = redis.call('HGET', base(pool) .. 'w', id)
+  if not text then return end
+  local waiter = cjson.decode(text)
+  waiter.p = cjson.decode(places)
+  redis.call('HSET', base(pool) .. 'w', id, cjson.encode(waiter))
 end
 
 -- Add to a tenant's service; less than nothing when it used less than it was counted for.

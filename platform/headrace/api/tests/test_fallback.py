@@ -176,6 +176,17 @@ def test_it_goes_on_when_the_first_byte_is_late_and_only_after_the_first_attempt
     assert good["t"] - late["t"] < 3
 
 
+def test_it_goes_on_when_a_whole_answer_does_not_come(place: Place, three: list[ScriptedUpstream]) -> None:
+    """Within the time to a first byte and a fifth of a second for each token that it may have."""
+    three[0].script(headers_only=True)
+    model = place.add_route([three[0].url], [three[1].url], first_byte_timeout=0.4)
+    served_second(place.chat(model=model, max_tokens=5), f"{model.lower()}-1")
+    [late], [good] = ([seen for seen in up.requests() if seen["path"] != "/abort_request"] for up in three[:2])
+    assert late["how"] in {"aborted", "closed_by_client"}
+    assert late["ended"] <= good["t"]
+    assert 1.4 <= good["t"] - late["t"] < 5
+
+
 def test_it_keeps_to_the_total_time_over_all_attempts(place: Place, three: list[ScriptedUpstream]) -> None:
     for upstream in three:
         upstream.script(stall_after=0)

@@ -2,125 +2,29 @@
 
 import json
 import random
-import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import httpx
 import pytest
 import redis
 
-from engines.load import figures
-from engines.load.figures import Fleet, Load, Report, State
-from headrace.api.tests.calling import Answer, Place
+from headrace.api.tests.busy import CAPACITY, Busy, capacity, quick, waited
+from headrace.api.tests.calling import Place
 from headrace.testing.invariants import eventually
-from headrace.testing.upstream import prompt
-from headrace.testing.world import at_rest
 from routing.models import Route
-from tenants.models import Tenant
-
-# Room for one request of some 700 tokens beside nothing else.
-CAPACITY = 800
-QUICK = prompt(first_ms=50, tokens=2) + "x" * 2000
-ENDLESS = prompt(tokens=1000, stall_after=2) + "x" * 2000
-
-
-@contextmanager
-def capacity(valkey: "redis.Redis", replica: str, tokens: int) -> Iterator[None]:
-    """What a collector would publish of the replica, each second."""
-    over = threading.Event()
-
-    def publish() -> None:
-        while not over.is_set():
-            clock: Any = valkey.time()
-            now = int(clock[0]) * 1000 + int(clock[1]) // 1000
-            report = Report(State.READY, is_up=True, at=now, load=Load(kv_capacity=tokens, running=0, waiting=0))
-            valkey.set(figures.KEY, figures.encode(Fleet(now, {replica: report})))
-            over.wait(0.5)
-
-    thread = threading.Thread(target=publish)
-    thread.start()
-    time.sleep(0.8)  # the processes look each half second
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-
-
-class Busy:
-    """A replica with room for one, behind two web processes."""
-
-    def __init__(self, sites: dict[str, Place], valkey: "redis.Redis") -> None:
-        self.place, self.other = sites.values()
-        self.valkey = valkey
-        self.pool = self.place.world.name
-        self.threads = ThreadPoolExecutor(64)
-        self.secrets: dict[str, str] = {}
-
-    def key(self, priority: str = "standard", tenant: Tenant | None = None) -> str:
-        world = self.place.world
-        project = world.project
-        if tenant is not None:
-            project = tenant.projects.create(slug="app", name="App")
-        _, secret = world.add_key(project, priority=priority)
-        for place in (self.place, self.other):
-            place.wait_known(secret=secret)
-        return secret
-
-    def ask(self, content: str = QUICK, *, at: Place | None = None, **fields: Any) -> "Future[Answer]":
-        place = at or self.place
-        return self.threads.submit(lambda: place.chat(content, **fields))
-
-    def waiting(self) -> int:
-        count: Any = self.valkey.hlen(f"hr:q:{self.pool}:w")
-        return int(count)
-
-    def wait_for(self, number: int) -> None:
-        eventually(lambda: self.waiting() == number, 10, lambda: f"{self.waiting()} wait")
-
-    @contextmanager
-    def occupied(self) -> Iterator[None]:
-        """Somebody has all the room until the end of the block."""
-        place = self.place
-        body = place.body(ENDLESS, stream=True)
-        with (
-            httpx.Client(trust_env=False, timeout=60) as client,
-            client.stream(
-                "POST", f"{place.web.url}/v1/chat/completions", json=body, headers=place.world.headers()
-            ) as answer,
-        ):
-            assert answer.status_code == 200
-            assert self.room()
-            yield
-
-    def room(self) -> int:
-        held: Any = self.valkey.get(f"hr:m:room:{self.pool}/r1")
-        return int(held or 0)
-
-    def is_left(self) -> None:
-        at_rest(self.valkey, 10)
-        assert (self.waiting(), self.room()) == (0, 0)
-        assert [key for key in self.valkey.scan_iter(f"hr:q:{self.pool}:*") if not key.endswith(b":s")] == []
 
 
 @pytest.fixture
 def busy(sites: dict[str, Place], valkey: "redis.Redis") -> Iterator[Busy]:
     busy = Busy(sites, valkey)
-    with capacity(valkey, f"{busy.pool}/r1", CAPACITY):
+    with capacity(valkey, CAPACITY, f"{busy.pool}/r1"):
         yield busy
         busy.is_left()
         busy.threads.shutdown()
-
-
-def waited(future: "Future[Answer]") -> int:
-    """Milliseconds a request waited; it was answered."""
-    answer = future.result()
-    assert answer.status == 200, answer.raw
-    return int(answer.headers["x-headrace-queue-ms"])
 
 
 def test_it_waits_and_is_answered(busy: Busy) -> None:
@@ -175,7 +79,7 @@ def test_leaving_the_queue_gives_all_back(busy: Busy) -> None:
                 ThreadPoolExecutor(1) as threads,
                 suppress(httpx.HTTPError, RuntimeError),
             ):
-                body = busy.place.body(QUICK, stream=stream)
+                body = busy.place.body(quick(), stream=stream)
                 url, headers = f"{busy.place.web.url}/v1/chat/completions", busy.place.world.headers()
                 asking = threads.submit(client.post, url, json=body, headers=headers, timeout=3)
                 busy.wait_for(1)
@@ -219,7 +123,7 @@ def test_nothing_is_left_of_many_that_come_and_go(busy: Busy, valkey: "redis.Red
         try:
             return httpx.post(
                 f"{place.web.url}/v1/chat/completions",
-                content=json.dumps(place.body(QUICK, stream=bool(number % 3))),
+                content=json.dumps(place.body(quick(), stream=bool(number % 3))),
                 headers=place.world.headers() | {"content-type": "application/json"},
                 timeout=dice.choice([0.2, 0.6, 30]),
                 trust_env=False,

@@ -4,13 +4,15 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 import redis
 
 from billing.models import UsageRecord
 from engines.models import Pool, Replica
 from headrace.api.tests.calling import Answer, Place, records
-from headrace.testing.upstream import ScriptedUpstream
+from headrace.testing.invariants import eventually
+from headrace.testing.upstream import ScriptedUpstream, prompt
 from headrace.testing.world import at_rest, drained
 from routing.models import Model, Route, Target
 
@@ -97,6 +99,21 @@ def test_it_neither_waits_for_a_shadow_nor_fails_with_it(
     assert copy["status"] in {"error", "cancelled"}
     assert float(copy["cost"]) == 0
     second.reset()
+    at_rest(valkey)
+
+
+def test_a_copy_ends_when_the_client_of_its_original_leaves(
+    place: Place, other: Pool, second: ScriptedUpstream, valkey: "redis.Redis"
+) -> None:
+    model = routed(place, "left", {"pool": other, "shadow": 100}, {"pool_id": place.world.name})
+    body = place.body(prompt(tokens=1000, stall_after=2), model=model, stream=True)
+    url, headers = f"{place.web.url}/v1/chat/completions", place.world.headers()
+    with httpx.Client(trust_env=False) as client, client.stream("POST", url, json=body, headers=headers) as answer:
+        next(answer.iter_raw())
+        eventually(lambda: second.stats()["open"] == 1)
+    second.wait_until_idle(5)
+    [copy] = [one for one in records(place.web, model) if one["kind"] == "shadow"]
+    assert copy["status"] == "cancelled"
     at_rest(valkey)
 
 

@@ -12,7 +12,8 @@ class Order(Protocol):
     """Whose turn it is; pure, in memory. `cost` and `tokens` are virtual tokens, as the rule's own `cost` counts them.
 
     join: a request begins to wait, at its worst case. turns: who may go now, best first; whoever fits first goes.
-    is_owed: no ceiling holds it back. granted: it was given room. served: service to add; negative where the worst case counted was not used.
+    is_owed: no ceiling holds it back. granted: it was given room. served: service to add; negative where the worst
+    case counted was not used.
     """
 
     def join(self, request_id: str, *, tenant: str, priority: str, cost: float) -> None: ...
