@@ -59,9 +59,7 @@ def test_it_goes_to_no_replica_that_drains_when_its_turn_comes(
     with busy.occupied():  # r1, as r2 drains
         states[f"{busy.pool}/r2"] = State.READY
         time.sleep(1.2)
-        runs = busy.ask(
-            prompt(tokens=30, interval_ms=100) + " not in any cache " + "x" * 2000
-        )  # on r2 for some seconds
+        runs = busy.ask(prompt(tokens=30, interval_ms=100) + " never sent " + "x" * 2000)  # on r2 for some seconds
         eventually(lambda: second.stats()["open"] == 1)
         asked = busy.ask(at=busy.other)
         busy.wait_for(1)
