@@ -7,6 +7,7 @@ import redis
 from django.utils import timezone
 
 from billing.models import DeadLetter
+from tenants.meters import counters
 from tenants.meters.holds import USAGE
 
 LONGEST_EVENT = 2**20
@@ -27,12 +28,17 @@ def bury(letters: Iterable[tuple[str, bytes, str]]) -> int:
 
 
 def replay(client: "redis.Redis", letters: Iterable[DeadLetter]) -> int:
-    """Append the events to the stream again; how many. May be repeated: the ledger takes a request once."""
+    """Append the events to the stream again; how many. May be repeated: the ledger takes a request once.
+
+    Budgets' counters are made anew soon: one that was made meanwhile knows nothing of what lay here.
+    """
     count = 0
     for letter in letters:
         client.xadd(USAGE, {"e": letter.event})
         DeadLetter.objects.filter(pk=letter.pk).update(replayed_at=timezone.now())
         count += 1
+    if count:
+        counters.want_all(client)
     return count
 
 

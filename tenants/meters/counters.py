@@ -81,6 +81,12 @@ def take_wanted(client: "redis.Redis") -> set[str]:
     return {key.decode() for key in client.spop(WANTED, 10_000) or ()}  # type: ignore[union-attr]
 
 
+def want_all(client: "redis.Redis") -> None:
+    """Ask for all counters there are to be made anew; each counts on as it is until it has been."""
+    if keys := list(client.scan_iter(f"{PREFIX}*", count=1000)):
+        client.sadd(WANTED, *keys)
+
+
 def note_young(client: "redis.Redis", keys: Iterable[str]) -> None:
     """These counters are new; some process may not know yet that there is a budget to hold from."""
     if made := {key: _now_ms(client) for key in keys}:
