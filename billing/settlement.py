@@ -22,12 +22,16 @@ _NOTHING = {INPUT_TOKENS: 0, OUTPUT_TOKENS: 0, COST: 0}
 
 
 class Remembered(msgspec.Struct):
-    """What a reaper charged, kept in the tombstone for the request's own late word."""
+    """What a reaper charged, kept in the tombstone for the request's own late word.
+
+    limited_input_tokens: what limits were charged of the input (Progress); None: all of it.
+    """
 
     input_tokens: int
     cached_input_tokens: int
     output_tokens: int
     reasoning_tokens: int
+    limited_input_tokens: int | None = None
 
 
 def reap_expired(client: "redis.Redis", *, lease_seconds: float) -> int:
@@ -71,23 +75,28 @@ def _reap(client: "redis.Redis", hold: holds.ExpiredHold) -> str:
         if progress.target:  # another than at admission may have served it
             event.target, event.price, event.rates = progress.target, progress.price, progress.rates
         event = priced(event)
-        used = {INPUT_TOKENS: event.input_tokens, OUTPUT_TOKENS: event.output_tokens, COST: event.cost_nano or 0}
+        limited = event.input_tokens if progress.limited_input_tokens is None else progress.limited_input_tokens
+        used = {INPUT_TOKENS: limited, OUTPUT_TOKENS: event.output_tokens, COST: event.cost_nano or 0}
     else:
         event.status = "abandoned"  # its upstream was never opened: all goes back
         event, used = priced(event), _NOTHING
-    memory = _remembered(event)
+    memory = _remembered(event, used[INPUT_TOKENS])
     return holds.reap(client, request_id=hold.request_id, used=used, event=_encode(event), memory=memory)
 
 
-def _remembered(event: UsageEvent) -> str:
+def _remembered(event: UsageEvent, limited: int) -> str:
     return _encode(
-        Remembered(event.input_tokens, event.cached_input_tokens, event.output_tokens, event.reasoning_tokens)
+        Remembered(event.input_tokens, event.cached_input_tokens, event.output_tokens, event.reasoning_tokens, limited)
     ).decode()
 
 
-def correction(event: UsageEvent, tombstone: str) -> UsageEvent | None:
-    """What `event` adds to that which a reaper charged (from its tombstone), never negative; None if nothing."""
-    reaped = msgspec.json.decode(tombstone.removeprefix("reaped:"), type=Remembered)
+def remembered(tombstone: str) -> Remembered:
+    """What a reaper charged, from its tombstone."""
+    return msgspec.json.decode(tombstone.removeprefix("reaped:"), type=Remembered)
+
+
+def correction(event: UsageEvent, reaped: Remembered) -> UsageEvent | None:
+    """What `event` adds to that which a reaper charged, never negative; None if nothing."""
     late = msgspec.structs.replace(
         event,
         part=1,

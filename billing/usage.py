@@ -63,9 +63,13 @@ class UsageEvent(msgspec.Struct, kw_only=True):
 
 
 class Progress(msgspec.Struct, kw_only=True):
-    """How far a running request is: what a reaper knows of it when its gateway dies."""
+    """How far a running request is: what a reaper knows of it when its gateway dies.
+
+    limited_input_tokens: what its limits keep of the input, of which the cached part may weigh less; None: all of it.
+    """
 
     input_tokens: int = 0
+    limited_input_tokens: int | None = None
     cached_input_tokens: int = 0
     output_tokens: int = 0
     reasoning_tokens: int = 0

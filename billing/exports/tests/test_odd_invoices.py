@@ -74,7 +74,7 @@ def test_it_is_what_an_independent_sum_says_with_all_terms_at_once(currency: str
     assert [row["amount"] for row in rows_of(invoice, "csv")] == [str(cash(amount)) for amount in [*lines, tax]]
 
     parts = [
-        credit_invoice(invoice.pk, reason="half", net=cash(net / 3)),
+        credit_invoice(invoice.pk, reason="half", net=cash(D(net) / 3)),
         credit_invoice(invoice.pk, reason="the rest"),
     ]
     assert sum(note.total for note in parts) == -invoice.total

@@ -139,6 +139,10 @@ class Exchange:
             bytes_per_token=0 if protocol.token_per_event and self.streams_upstream else bytes_per_token,
         )
 
+    def limited_input(self, counts: Counts) -> int:
+        """What its input tokens/min keep of `counts`: a cached token weighs what its tenant's do."""
+        return counts.input_tokens - int(counts.cached_input_tokens * (1 - self.principal.cached_input_weight))
+
     def progress(self, bytes_per_token: float) -> bytes:
         """For the hold: what a reaper would settle with. Empty while the upstream was not opened."""
         if not self.opened:
@@ -147,6 +151,7 @@ class Exchange:
         return _encode(
             Progress(
                 input_tokens=counts.input_tokens,
+                limited_input_tokens=self.limited_input(counts),
                 cached_input_tokens=counts.cached_input_tokens,
                 output_tokens=counts.output_tokens,
                 reasoning_tokens=counts.reasoning_tokens,

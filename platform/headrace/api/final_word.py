@@ -3,7 +3,7 @@
 import msgspec
 import redis.asyncio
 
-from billing.settlement import correction
+from billing.settlement import correction, remembered
 from billing.usage import UsageEvent
 from tenants.meters import holds
 from tenants.meters.meter import COST, INPUT_TOKENS, OUTPUT_TOKENS
@@ -28,10 +28,16 @@ async def deliver(client: "redis.asyncio.Redis", word: FinalWord) -> None:
     )
     if not answer.startswith("reaped:"):
         return
-    late = correction(word.event, answer)
+    reaped = remembered(answer)
+    late = correction(word.event, reaped)
     more = {}
     if late:
-        more = {INPUT_TOKENS: late.input_tokens, OUTPUT_TOKENS: late.output_tokens, COST: late.cost_nano or 0}
+        limited = reaped.input_tokens if reaped.limited_input_tokens is None else reaped.limited_input_tokens
+        more = {
+            INPUT_TOKENS: max(0, word.used.get(INPUT_TOKENS, word.event.input_tokens) - limited),
+            OUTPUT_TOKENS: late.output_tokens,
+            COST: late.cost_nano or 0,
+        }
     await holds.correct(
         client,
         request_id=word.request_id,

@@ -118,8 +118,7 @@ class Settler:
 def _used(exchange: Exchange, status: str, counts: Counts) -> dict[str, int]:
     """What each bucket keeps of what was held; requests and concurrency are as the hold says."""
     if exchange.has_first_byte or exchange.is_blind:
-        free = int(counts.cached_input_tokens * (1 - exchange.principal.cached_input_weight))
-        return {INPUT_TOKENS: counts.input_tokens - free, OUTPUT_TOKENS: counts.output_tokens}
+        return {INPUT_TOKENS: exchange.limited_input(counts), OUTPUT_TOKENS: counts.output_tokens}
     if status == "cancelled" and exchange.opened:
         return {OUTPUT_TOKENS: 0}  # the prompt was prefilled for nothing: no free prefills
     return {INPUT_TOKENS: 0, OUTPUT_TOKENS: 0}

@@ -14,6 +14,7 @@ import redis.asyncio
 from billing.models import UsageRecord
 from billing.settlement import reap_expired
 from billing.usage import Progress, UsageEvent, iso, new_request_id
+from headrace.api.final_word import FinalWord, deliver
 from headrace.api.tests.conftest import QUICK
 from headrace.stack.parts.celery import Beat, Worker
 from headrace.stack.process import Process
@@ -23,16 +24,18 @@ from headrace.testing.web import ROOT
 from headrace.testing.world import at_rest
 from tenants.meters import holds
 from tenants.meters.holds import Taken
-from tenants.meters.meter import CONCURRENCY, meters_of
+from tenants.meters.meter import CONCURRENCY, INPUT_TOKENS, OUTPUT_TOKENS, meters_of
 
 
-def admit(services: Services, request_id: str, record: bytes, progress: bytes = b"") -> None:
+def admit(
+    services: Services, request_id: str, record: bytes, progress: bytes = b"", taken: Taken | None = None
+) -> None:
     """A hold whose lease ends at once."""
 
     async def asking() -> None:
         client = redis.asyncio.Redis.from_url(services.redis_url)
-        taken = Taken(meters_of("key", "k1", {"concurrency": 5}), {CONCURRENCY: 1})
-        await holds.admit(client, request_id=request_id, lease_ms=0, taken=taken, record=record)
+        some = taken or Taken(meters_of("key", "k1", {"concurrency": 5}), {CONCURRENCY: 1})
+        await holds.admit(client, request_id=request_id, lease_ms=0, taken=some, record=record)
         await holds.renew(client, lease_ms=0, progress={request_id: progress})
         await client.aclose()
 
@@ -69,6 +72,47 @@ def test_it_gives_back_what_a_hold_it_cannot_read_has_taken(services: Services, 
     assert {fields[b"e"] for _, fields in entries} == {b"{", b'{"v":9}', b'"text"'}  # for the drain to bury
 
 
+def event_now() -> UsageEvent:
+    return UsageEvent(
+        request_id=str(new_request_id(now := int(time.time() * 1000))),
+        tenant="acme",
+        project="app",
+        key="key",
+        model="model",
+        target="target",
+        replica="target/r1",
+        currency="USD",
+        admitted_at=iso(now),
+    )
+
+
+def test_it_weighs_cached_input_as_its_tenant_does_and_so_does_the_late_word(
+    services: Services, valkey: "redis.Redis"
+) -> None:
+    event, limit = event_now(), 600
+    taken = Taken(meters_of("key", "weighed", {"input_tokens_per_minute": limit}), {INPUT_TOKENS: 500})
+    progress = Progress(input_tokens=400, cached_input_tokens=300, limited_input_tokens=100, output_tokens=7)
+
+    def owed() -> float:
+        return float(valkey.hget("hr:m:key:weighed:input_tokens", "debt") or 0) / 60000
+
+    admit(services, event.request_id, msgspec.json.encode(event), msgspec.json.encode(progress), taken)
+    assert owed() > 490
+    eventually(lambda: reap_expired(valkey, lease_seconds=0.2) == 1)
+    assert 60 < owed() <= 100  # ten a second drain
+    late = msgspec.structs.replace(event, input_tokens=420, cached_input_tokens=300, output_tokens=9)
+    word = FinalWord(event.request_id, {INPUT_TOKENS: 120, OUTPUT_TOKENS: 9}, taken.as_json().decode(), late)
+
+    async def saying() -> None:
+        client = redis.asyncio.Redis.from_url(services.redis_url)
+        await deliver(client, word)
+        await client.aclose()
+
+    asyncio.run(saying())
+    assert 60 < owed() <= 120
+    at_rest(valkey)
+
+
 @pytest.fixture
 def celery(services: Services, tmp_path: Path) -> Iterator[None]:
     environment = {**QUICK, "PYTHONPATH": f"{ROOT}:{ROOT / 'platform'}"}
@@ -83,17 +127,7 @@ def celery(services: Services, tmp_path: Path) -> Iterator[None]:
 def test_it_runs_in_celery_and_what_it_settles_reaches_the_ledger(
     services: Services, celery: None, valkey: "redis.Redis"
 ) -> None:
-    event = UsageEvent(
-        request_id=str(new_request_id(now := int(time.time() * 1000))),
-        tenant="acme",
-        project="app",
-        key="key",
-        model="model",
-        target="target",
-        replica="target/r1",
-        currency="USD",
-        admitted_at=iso(now),
-    )
+    event = event_now()
     progress = Progress(input_tokens=20, cached_input_tokens=10, output_tokens=7)
     admit(services, event.request_id, msgspec.json.encode(event), msgspec.json.encode(progress))
     found = UsageRecord.objects.filter(request_id=event.request_id)

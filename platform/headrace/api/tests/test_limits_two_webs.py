@@ -56,20 +56,28 @@ def statuses(answers: list[Answer]) -> Counter[int]:
 
 def test_it_admits_so_many_requests_a_minute(pair: Pair) -> None:
     secret = pair.key(requests_per_minute=6)
-    answers, seconds = pair.at_once(40, "Hello", secret=secret, max_tokens=1)
+    answers, seconds = pair.at_once(200, "Hello", secret=secret, max_tokens=1)
     admitted = statuses(answers)[200]
     assert 6 <= admitted <= 6 + math.ceil(seconds / 10), "one more each ten seconds"
-    assert statuses(answers)[429] == 40 - admitted
+    assert statuses(answers)[429] + late(answers) == 200 - admitted
 
 
-SLOW = prompt(first_ms=2500, tokens=2)
+SLOW, SLOWER = prompt(first_ms=2500, tokens=2), prompt(first_ms=9000, tokens=2)
+
+
+def late(answers: list[Answer]) -> int:
+    """On a busy machine Valkey may answer some too late; what it took for them comes back after a moment."""
+    assert {answer.error["code"] for answer in answers if answer.status == 503} <= {"redis_unavailable"}
+    return statuses(answers)[503]
 
 
 def test_it_admits_so_many_at_once(pair: Pair) -> None:
     secret = pair.key(concurrency=3)
-    for _ in range(2):  # as many again once they are done
-        answers, _ = pair.at_once(20, SLOW, secret=secret, stream=True)
-        assert statuses(answers) == {200: 3, 429: 17}
+    for number, content in ((200, SLOWER), (20, SLOW)):  # as many again once they are done
+        answers, _ = pair.at_once(number, content, secret=secret, stream=True)
+        admitted = statuses(answers)[200]
+        assert admitted == 3 or (admitted < 3 and late(answers))
+        assert statuses(answers)[429] + late(answers) == number - admitted
         assert {answer.headers["retry-after"] for answer in answers if answer.status == 429} == {"1"}
 
 
@@ -77,18 +85,19 @@ def test_it_admits_so_many_at_once(pair: Pair) -> None:
 def test_it_admits_so_many_tokens_a_minute(pair: Pair, measure: str) -> None:
     """What runs holds its worst case, so no more are let in than could all come true."""
     body = {"max_tokens": 100} if measure == "output" else {"max_tokens": 1}
-    content = SLOW + "x" * 1000
+    content = SLOWER + "x" * 1000
     held = 100
     if measure == "input":
         probe = pair.key(input_tokens_per_minute=100_000)
-        [answer], _ = pair.at_once(1, prompt(first_ms=2500, tokens=2) + "x" * 1000, secret=probe, stream=True, **body)
+        [answer], _ = pair.at_once(1, content, secret=probe, stream=True, **body)
         held = 100_000 - int(answer.headers["x-ratelimit-remaining-input-tokens"])
     limit = held * 3 + held // 2
     secret = pair.key(**{f"{measure}_tokens_per_minute": limit})
-    answers, _ = pair.at_once(16, content, secret=secret, stream=True, **body)
+    answers, _ = pair.at_once(200, content, secret=secret, stream=True, **body)
     # While they run, half a request's worth comes back at most: 3.5 requests a minute are one in 17 seconds.
-    assert statuses(answers)[200] in {3, 4}
-    assert statuses(answers)[200] + statuses(answers)[429] == 16
+    assert statuses(answers)[200] in {3, 4} or late(answers)
+    assert statuses(answers)[200] <= 4
+    assert statuses(answers)[200] + statuses(answers)[429] + late(answers) == 200
     used = sum(answer.record[f"{measure}_tokens"] for answer in answers if answer.status == 200)
     last = pair.place.chat(secret=secret, max_tokens=1)
     left = int(last.headers[f"x-ratelimit-remaining-{measure}-tokens"])
