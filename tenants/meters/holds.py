@@ -11,7 +11,7 @@ import redis
 import redis.asyncio
 
 from tenants.meters.meter import COST, Meter
-from tenants.meters.scripts import ADMIT, CORRECT, EXPIRED, GRACE, MOVE, RENEW, SETTLE, WITHDRAW, Argument
+from tenants.meters.scripts import ADMIT, CORRECT, EXPIRED, GRACE, MOVE, REJOIN, RENEW, SETTLE, WITHDRAW, Argument
 from tenants.meters.waiting import Waiter
 
 HOLDS = "hr:holds"
@@ -185,6 +185,29 @@ async def move(
     answer = await MOVE.call(client, keys, [step, record, progress, taken.as_json()])
     if answer[0] != b"moved":
         raise _not_held(taken, answer) or Gone(request_id)
+
+
+async def rejoin(
+    client: "redis.asyncio.Redis",
+    *,
+    request_id: str,
+    step: int,
+    taken: Taken,
+    record: bytes,
+    progress: bytes,
+    waiter: Waiter,
+) -> None:
+    """Have the hold give its room back and wait for one of `taken.rooms`. May be repeated by `step`, as `move`.
+
+    Raises NoRoom (as many wait as may: it has what it had), Gone; redis.RedisError when Redis does not answer.
+    """
+    hold, _, tombstone = _keys(request_id)
+    arguments: list[Argument] = [request_id, step, record, progress, taken.rooms_as_json(), _encode(waiter)]
+    answer = await REJOIN.call(client, [hold, tombstone], arguments)
+    if answer[0] == b"no_room":
+        raise NoRoom
+    if answer[0] != b"waits":
+        raise Gone(request_id)
 
 
 async def withdraw(client: "redis.asyncio.Redis", request_ids: list[str]) -> None:

@@ -40,6 +40,7 @@ async def _answer(pending: Awaitable[Any] | Any) -> Any:
 
 ADMIT = Script("admit")
 MOVE = Script("move")
+REJOIN = Script("rejoin")
 SETTLE = Script("settle")
 CORRECT = Script("correct")
 RENEW = Script("renew")

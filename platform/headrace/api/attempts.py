@@ -3,30 +3,21 @@
 The next replica of the target, then the next target of the route; each gets the request once, within the retry budget
 and past no breaker that is open. What the client caused is not asked again, and after the first byte nothing is: the
 answer is one upstream's or none. An attempt begins after the one before it is closed, under a new name, and once the
-hold has moved to it.
+hold has moved to it. Where all others are full it waits its turn, as one that just came, if its route lets it.
 """
 
 import asyncio
-from collections.abc import Iterator
 from typing import Protocol
-
-import msgspec
-import redis
 
 from engines.errors import AccountRefused, Busy, Rejected, TimedOut, UpstreamError
 from headrace.api import metrics
-from headrace.api.errors import ApiError
 from headrace.api.exchange import Exchange
-from headrace.api.fit import Fit, Place
 from headrace.api.gateway import Gateway
-from headrace.api.places import places
+from headrace.api.moving import move, next_places, wait
 from headrace.api.turn import wait_for_room
 from routing.breaker import Pass
 from routing.catalog import Replica
-from routing.selection import Choice
-from tenants.meters import holds
 
-_encode = msgspec.json.encode
 # How long an upstream that refuses our account is left alone: nobody tops it up within seconds.
 _ACCOUNT_SECONDS = 60.0
 
@@ -61,13 +52,13 @@ async def answer_by_any(gateway: Gateway, exchange: Exchange, answer: Answering)
             _note(exchange, error)
             if exchange.has_first_byte or not is_retryable(error):
                 raise
-            if next(_next_places(gateway, exchange, tried), None) is None:
+            if next(next_places(gateway, exchange, tried), None) is None:
                 raise _told(failures) from None
             if not gateway.retries.take(exchange.route.model):
                 metrics.RETRIES.labels("no_budget").inc()
                 raise _told(failures) from None
             await answer.give_up(error)
-        if not await _move(gateway, exchange, tried):
+        if not await move(gateway, exchange, tried) and not await wait(gateway, exchange, tried):
             metrics.RETRIES.labels("no_room").inc()
             raise _told(failures)
         metrics.RETRIES.labels("sent").inc()
@@ -136,62 +127,6 @@ def _note(exchange: Exchange, error: UpstreamError) -> None:
     said = f"{exchange.replica.name}: {type(error).__name__}: {error}{status}"
     before = exchange.event.labels.get("attempts")
     exchange.event.labels["attempts"] = (f"{before}; {said}" if before else said)[:1024]
-
-
-def _next_places(gateway: Gateway, exchange: Exchange, tried: list[Replica]) -> Iterator[Place]:
-    """Where it may go next: at other targets with what the chat is there, and within what was held for it."""
-    found = places(
-        gateway,
-        exchange.principal,
-        exchange.chat,
-        exchange.route,
-        exchange.choice.want,
-        refusals=[],
-        tried=tried,
-        first=exchange.target,
-    )
-    for choice, fit in found:
-        yield choice, Fit(fit.prompt, min(fit.max_tokens, exchange.held_max_tokens))
-
-
-async def _move(gateway: Gateway, exchange: Exchange, tried: list[Replica]) -> bool:
-    """Have the hold and the exchange go to the next place that takes them; False where none does. Raises ApiError."""
-    for choice, fit in _next_places(gateway, exchange, tried):
-        # Not to be cut off halfway: whoever settles has to know whether it is done.
-        said = await asyncio.shield(gateway.background(_move_hold(gateway, exchange, choice)))
-        if said == "gone":
-            raise ApiError("lease_lost", "The gateway lost its hold on this request.")
-        if said == "away":
-            raise ApiError("redis_unavailable", "Limits cannot be checked right now.", retry_after=1)
-        if said == "moved":
-            gateway.placing.ended(exchange)
-            exchange.go_to(choice, prompt_estimate=fit.prompt, max_tokens=fit.max_tokens)
-            gateway.placing.took(exchange)
-            return True
-    return False
-
-
-async def _move_hold(gateway: Gateway, exchange: Exchange, choice: Choice) -> str:
-    exchange.moves += 1
-    record, progress = exchange.record_at(choice)
-    taken = msgspec.structs.replace(exchange.taken, rooms=gateway.placing.rooms([choice]), room=0)
-    try:
-        await holds.move(
-            gateway.redis,
-            request_id=exchange.id,
-            step=exchange.moves,
-            taken=taken,
-            record=_encode(record),
-            progress=_encode(progress),
-        )
-    except holds.Gone:
-        return "gone"
-    except holds.NotHeld:
-        return "full"
-    except redis.RedisError:
-        return "away"
-    exchange.taken = taken
-    return "moved"
 
 
 def _told(failures: list[UpstreamError]) -> UpstreamError:

@@ -1,11 +1,13 @@
 """The places a waiting request may go to: as they were when it began to wait, and as the fleet has changed since."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from headrace.api.exchange import Exchange
 from headrace.api.fit import Place
 from headrace.api.gateway import Gateway
 from headrace.api.places import MOST_ROOMS, places
+from routing.catalog import Replica
 from tenants.meters.holds import Taken
 from tenants.meters.meter import Meter
 
@@ -13,8 +15,10 @@ from tenants.meters.meter import Meter
 class Offer:
     """What one request is offered. A replica that drains, fails or goes is no place any more; one that comes is."""
 
-    def __init__(self, gateway: Gateway, exchange: Exchange, found: list[Place]) -> None:
-        self._gateway, self._exchange = gateway, exchange
+    def __init__(
+        self, gateway: Gateway, exchange: Exchange, found: list[Place], *, tried: Sequence[Replica] = ()
+    ) -> None:
+        self._gateway, self._exchange, self._tried = gateway, exchange, tried
         self._fleet: Any = None
         self._places: dict[str, tuple[tuple[Meter, int], Place]] = {}
         self._add(found)
@@ -38,6 +42,7 @@ class Offer:
             route,
             exchange.choice.want,
             refusals=[],
+            tried=self._tried,
             first=exchange.target,
         )
         # Of a target that has come since nobody knows its price at the time of admission.

@@ -1,6 +1,7 @@
 """A request's turn while all replicas are busy: what it tells the fair queue, and the wait before its first attempt."""
 
 import time
+from collections.abc import Sequence
 
 import redis
 
@@ -10,6 +11,7 @@ from headrace.api.exchange import Exchange
 from headrace.api.fit import Place
 from headrace.api.gateway import Gateway
 from headrace.api.offer import Offer
+from routing.catalog import Replica
 from routing.fairness.order import CLASSES, cost
 from tenants.meters.holds import Gone
 from tenants.meters.waiting import Waiter
@@ -48,22 +50,26 @@ def waiter_of(gateway: Gateway, exchange: Exchange) -> Waiter | None:
     )
 
 
-async def wait_for_room(gateway: Gateway, exchange: Exchange, found: list[Place]) -> None:
+async def wait_for_room(
+    gateway: Gateway, exchange: Exchange, found: list[Place], *, tried: Sequence[Replica] = ()
+) -> None:
     """Wait, no longer than the route allows, until a replica of `found` has room and it is the request's turn.
 
+    tried: replicas that are offered no more.
     Raises ApiError when the time is over. Whatever ends the wait, settling the request takes it out of the queue.
     """
     began, route = time.monotonic(), exchange.route
-    seconds = min(route.queue_timeout, max(0.0, exchange.admitted_at + route.total_timeout - began))
-    offer = Offer(gateway, exchange, found)
+    before = exchange.event.queue_ms
+    most = min(route.queue_timeout - before / 1000, exchange.admitted_at + route.total_timeout - began)
+    offer = Offer(gateway, exchange, found, tried=tried)
     metrics.WAITING.labels(route.model).inc()
     try:
-        key = await gateway.queueing.room(exchange.id, seconds=seconds, look=offer.look)
+        key = await gateway.queueing.room(exchange.id, seconds=max(0.0, most), look=offer.look)
     except (redis.RedisError, Gone):
         raise ApiError("redis_unavailable", "Limits cannot be checked right now.", retry_after=1) from None
     finally:
         metrics.WAITING.labels(route.model).dec()
-        exchange.event.queue_ms = round((time.monotonic() - began) * 1000)
+        exchange.event.queue_ms = before + round((time.monotonic() - began) * 1000)
     if key is None:
         raise busy(exchange)
     room, place = offer.at(key)

@@ -102,7 +102,12 @@ def sockets(web: WebProcess) -> int:
 
 def clients(web: WebProcess) -> int:
     """How many clients are connected."""
-    return len([remote for local, remote in _ports(web) if local == web.port and remote])
+    return len(peers(web))
+
+
+def peers(web: WebProcess) -> set[int]:
+    """The ports of the clients that are connected."""
+    return {remote for local, remote in _ports(web) if local == web.port and remote}
 
 
 def _ports(web: WebProcess) -> list[tuple[int, int]]:

@@ -73,6 +73,28 @@ def test_it_goes_to_no_replica_that_drains_when_its_turn_comes(
     assert waited(asked) > 1000
 
 
+def test_it_waits_for_another_replica_when_its_own_fails(
+    busy: Busy, second: ScriptedUpstream, states: dict[str, State]
+) -> None:
+    Replica.objects.create(pool_id=busy.pool, name="r2", url=second.url)
+    states[f"{busy.pool}/r2"] = State.DRAINING
+    time.sleep(1.5)
+    with busy.occupied():  # r1, as r2 drains
+        states[f"{busy.pool}/r2"] = State.READY
+        time.sleep(1.5)
+        second.script(status=500)
+        asked = [busy.ask(f"{number} {'x' * 2000}", stream=number > 1) for number in (1, 2)]
+        busy.wait_for(2)
+        time.sleep(0.5)
+    answers = [future.result() for future in asked]
+    second.reset()
+    for answer in answers:
+        assert answer.status == 200, answer.raw
+        assert answer.headers["x-headrace-fallback"] == "1"
+        assert answer.record["replica"] == f"{busy.pool}/r1"
+        assert answer.record["queue_ms"] == int(answer.headers["x-headrace-queue-ms"]) >= 400
+
+
 def test_its_time_is_over_before_it_may_ask(busy: Busy) -> None:
     """No engine is to blame: none was asked."""
     route = Route.objects.filter(model=busy.place.world.model)
