@@ -2,7 +2,8 @@
 
 A webhook is a POST of JSON with the header `x-headrace-signature: t=SECONDS,v1=HEX`, where HEX is the HMAC-SHA256,
 under the endpoint's secret, of the seconds, a dot and the body: whoever takes it compares, refuses old seconds, and
-takes each `id` once. Any 2xx is an answer that it was taken; redirects are not followed.
+takes each `id` once. Any 2xx is an answer that it was taken; redirects are not followed. Where one may go outgoing.py
+says. A notice without an alert is a test that a tenant asked for: it is tried once.
 """
 
 import hmac
@@ -13,11 +14,12 @@ from hashlib import sha256
 from smtplib import SMTPException
 from typing import Any
 
-import httpx
+import httpcore
 from django.core.mail import send_mail
 from django.db import transaction
 from django.utils import timezone
 
+from billing.budgets import outgoing
 from billing.budgets.standing import plain
 from billing.models import BudgetAlert, Delivery, Notice
 from engines import secrets
@@ -28,7 +30,6 @@ GROWTH = 4
 MOST_ATTEMPTS = 8  # the last one about fifteen hours after the first
 # Longer than any try takes: a worker that dies while trying leaves its notice to the next.
 _CLAIM = timedelta(seconds=60)
-_TIMEOUT = 5.0
 
 
 class NotTaken(Exception):
@@ -62,7 +63,8 @@ def _try(notice: Notice, now: datetime) -> None:
         notice.state = Delivery.DELIVERED
     except NotTaken as error:
         notice.answer = str(error)[:500]
-        notice.state = Delivery.WAITING if notice.attempts < MOST_ATTEMPTS else Delivery.FAILED
+        most = MOST_ATTEMPTS if notice.alert_id else 1
+        notice.state = Delivery.WAITING if notice.attempts < most else Delivery.FAILED
     notice.last_at = now
     notice.next_at = now + FIRST_PAUSE * GROWTH ** (notice.attempts - 1)
     notice.save(update_fields=["answer", "state", "last_at", "next_at"])
@@ -70,6 +72,7 @@ def _try(notice: Notice, now: datetime) -> None:
 
 def _email(notice: Notice) -> str:
     alert = notice.alert
+    assert alert is not None
     currency = alert.tenant.currency
     text = (
         f"{plain(alert.spent)} {currency} of the {plain(alert.amount)} {currency} of the budget {alert.budget.name}"
@@ -89,21 +92,26 @@ def _post(notice: Notice) -> str:
         secret = secrets.open(notice.endpoint.secret)
     except secrets.Unreadable as error:
         raise NotTaken(str(error)) from error
-    body = json.dumps(payload(notice.alert)).encode()
-    headers = {"content-type": "application/json", SIGNATURE: signature(secret, body, at=int(time.time()))}
+    body = json.dumps(payload(notice.alert) if notice.alert else trial_payload(notice)).encode()
+    headers = [("content-type", "application/json"), (SIGNATURE, signature(secret, body, at=int(time.time())))]
     try:
-        with httpx.Client(timeout=_TIMEOUT, trust_env=False) as client:
-            answer = client.post(notice.endpoint.url, content=body, headers=headers)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        status = outgoing.post(notice.endpoint.url, body=body, headers=headers)
+    except outgoing.NotAllowed as error:
+        raise NotTaken(f"not sent: {error}") from error
+    except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, OSError, ValueError) as error:
         raise NotTaken(f"{type(error).__name__}: {error}") from error
-    if not answer.is_success:
-        raise NotTaken(f"status {answer.status_code}")
-    return f"status {answer.status_code}"
+    if not 200 <= status < 300:
+        raise NotTaken(f"status {status}")
+    return f"status {status}"
 
 
 def signature(secret: str, body: bytes, *, at: int) -> str:
     """What the header says of `body`, signed at `at` (epoch seconds)."""
     return f"t={at},v1={hmac.new(secret.encode(), b'%d.' % at + body, sha256).hexdigest()}"
+
+
+def trial_payload(notice: Notice) -> dict[str, Any]:
+    return {"id": f"test-{notice.pk}", "type": "test", "at": timezone.now().isoformat(), "tenant": notice.tenant_id}
 
 
 def payload(alert: BudgetAlert) -> dict[str, Any]:

@@ -34,10 +34,13 @@ class WebhookEndpoint(models.Model):
 
 
 class Notice(models.Model):
-    """One alert on its way to one place: an endpoint, or an address. Tried with growing pauses, then given up."""
+    """One alert on its way to one place: an endpoint, or an address. Tried with growing pauses, then given up.
+
+    Without an alert it is a test of the endpoint, tried once.
+    """
 
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="+")
-    alert = models.ForeignKey(BudgetAlert, models.CASCADE, related_name="notices")
+    alert = models.ForeignKey(BudgetAlert, models.CASCADE, null=True, blank=True, related_name="notices")
     endpoint = models.ForeignKey(WebhookEndpoint, models.CASCADE, null=True, blank=True, related_name="notices")
     email = models.CharField(max_length=254, blank=True)
     state = models.CharField(max_length=9, choices=Delivery.choices, default=Delivery.WAITING)
@@ -51,7 +54,14 @@ class Notice(models.Model):
         default_permissions = ("view", "change")
         constraints = [
             models.UniqueConstraint(
-                fields=["alert", "endpoint", "email"], name="billing_notice_once", nulls_distinct=False
+                fields=["alert", "endpoint", "email"],
+                name="billing_notice_once",
+                condition=Q(alert__isnull=False),
+                nulls_distinct=False,
+            ),
+            # So that nobody's address is flooded: one test of an endpoint at a time.
+            models.UniqueConstraint(
+                fields=["endpoint"], name="billing_notice_one_test", condition=Q(alert__isnull=True, state="waiting")
             ),
             models.CheckConstraint(
                 condition=Q(endpoint__isnull=False, email="") | (Q(endpoint__isnull=True) & ~Q(email="")),
@@ -63,4 +73,4 @@ class Notice(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.alert} to {self.email or self.endpoint}"
+        return f"{self.alert or 'test'} to {self.email or self.endpoint}"

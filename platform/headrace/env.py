@@ -7,6 +7,7 @@ that every command finds them with `--home` alone.
 import json
 import os
 from functools import cache
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 
 LAST_PORT = 65535
@@ -73,6 +74,14 @@ def flag(name: str, default: bool = False) -> bool:
 
 def words(name: str, default: str = "") -> list[str]:
     return [word.strip() for word in text(name, default).split(",") if word.strip()]
+
+
+def networks(name: str) -> list[IPv4Network | IPv6Network]:
+    """Networks in CIDR notation, parted by commas."""
+    try:
+        return [ip_network(word) for word in words(name)]
+    except ValueError as error:
+        raise BadSetting(f"{name}: {error}") from None
 
 
 def choice(name: str, default: str, allowed: tuple[str, ...]) -> str:

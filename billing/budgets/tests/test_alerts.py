@@ -9,12 +9,13 @@ from datetime import timedelta
 from decimal import Decimal
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from ipaddress import ip_network
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.core import mail
-from django.db import connection
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from billing.budgets import alerts, changing, counters, delivery
@@ -58,7 +59,8 @@ class Receiver:
 
 
 @pytest.fixture
-def receiver() -> Iterator[Receiver]:
+def receiver(settings: Any) -> Iterator[Receiver]:
+    settings.WEBHOOK_HTTP, settings.WEBHOOK_NETWORKS = True, [ip_network("127.0.0.0/8")]
     receiver = Receiver()
     yield receiver
     receiver.close()
@@ -160,3 +162,33 @@ def test_it_says_why_nobody_was_there(budget: Budget, receiver: Receiver) -> Non
     notice = Notice.objects.get(email="")
     assert (notice.state, notice.attempts) == ("waiting", 1)
     assert "ConnectError" in notice.answer
+
+
+def test_it_tries_a_test_once_and_takes_one_at_a_time(budget: Budget, receiver: Receiver) -> None:
+    endpoint = WebhookEndpoint.objects.get()
+    Notice.objects.create(tenant=budget.tenant, endpoint=endpoint)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Notice.objects.create(tenant=budget.tenant, endpoint=endpoint)
+    delivery.deliver_due()
+    [(headers, body)] = receiver.taken
+    assert json.loads(body)["type"] == "test"
+    at, _, signed = headers["x-headrace-signature"].removeprefix("t=").partition(",v1=")
+    assert signed == hmac.new(SECRET.encode(), f"{at}.".encode() + body, sha256).hexdigest()
+    receiver.status = 302
+    Notice.objects.create(tenant=budget.tenant, endpoint=endpoint)
+    delivery.deliver_due()
+    assert list(Notice.objects.values_list("state", "answer")) == [
+        ("failed", "status 302"),
+        ("delivered", "status 200"),
+    ]
+
+
+def test_it_sends_nothing_inside_that_the_operators_did_not_allow(
+    budget: Budget, receiver: Receiver, settings: Any
+) -> None:
+    settings.WEBHOOK_NETWORKS = []
+    spend(budget, 60)
+    look()
+    delivery.deliver_due()
+    assert Notice.objects.get(email="").answer == "not sent: 127.0.0.1 is not on the public network"
+    assert receiver.taken == []
