@@ -42,7 +42,8 @@ def compute(tenant: Tenant, calendar: Calendar, period: Period, currency: str) -
         before = stated(tenant.slug, earlier.month, currency)
         lines += usage_lines(uses[earlier], before, month=earlier.month, currency=currency, kind=Kind.ADJUSTMENT)
     terms = _terms(account, period, is_tenants_currency=currency == tenant.currency)
-    credits = [(credit, credit.remaining) for credit in Credit.objects.filter(tenant=tenant, currency=currency)]
+    found = Credit.objects.filter(tenant=tenant, currency=currency).with_left()
+    credits = [(credit, credit.left) for credit in found]
     return Draft(with_totals(lines, terms, credits, month=period.month, currency=currency), uses)
 
 

@@ -2,11 +2,18 @@ from decimal import Decimal
 
 from django.core.validators import MinValueValidator
 from django.db import models
-from django.db.models import Q, Sum
+from django.db.models import F, Q, Sum
 from django.utils import timezone
 
 from tenants.currencies import check_currency
 from tenants.models import Tenant
+
+
+class CreditQuerySet(models.QuerySet["Credit"]):
+    def with_left(self) -> "CreditQuerySet":
+        """Each with `left`: its `remaining`, of all in one question."""
+        issued = Q(lines__invoice__status="finalised")
+        return self.annotate(left=F("amount") + Sum("lines__amount", filter=issued, default=Decimal(0)))
 
 
 class Credit(models.Model):
@@ -17,6 +24,8 @@ class Credit(models.Model):
     currency = models.CharField(max_length=3, validators=[check_currency])
     reason = models.CharField(max_length=200)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects = CreditQuerySet.as_manager()
 
     class Meta:
         ordering = ("created_at", "id")

@@ -15,6 +15,7 @@ class May(StrEnum):
     PLAY = "play"
     SEE_BUDGETS = "see budgets"
     CHANGE_BUDGETS = "change budgets"
+    SEE_WEBHOOKS = "see webhooks"
     SEE_INVOICES = "see invoices"
     SEE_PEOPLE = "see people"
     CHANGE_PEOPLE = "change people"
@@ -34,6 +35,7 @@ TABLE: dict[May, frozenset[str]] = {
     May.PLAY: frozenset({_OWNER, _ADMIN, _DEVELOPER}),
     May.SEE_BUDGETS: frozenset({_OWNER, _ADMIN, _DEVELOPER, _FINANCE, _VIEWER, OPERATOR}),
     May.CHANGE_BUDGETS: frozenset({_OWNER, _ADMIN, _FINANCE}),
+    May.SEE_WEBHOOKS: frozenset({_OWNER, _ADMIN, _FINANCE, OPERATOR}),  # an address may be a secret itself
     May.SEE_INVOICES: frozenset({_OWNER, _ADMIN, _FINANCE, OPERATOR}),
     May.SEE_PEOPLE: frozenset({_OWNER, _ADMIN, OPERATOR}),
     May.CHANGE_PEOPLE: frozenset({_OWNER, _ADMIN}),

@@ -1,6 +1,7 @@
 """The cast: acme with one member in each role; globex with carol; initech, suspended, with ian; an outsider; an
 operator. Rows are committed: pages read them on a connection of their own."""
 
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -10,9 +11,10 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
+from billing.models import Budget, Invoice, InvoiceLine, Price, WebhookEndpoint
 from routing.models import Model
 from tenants.inviting import invite
-from tenants.models import ApiKey, Invitation, Member, Project, Role, Tenant
+from tenants.models import ApiKey, Invitation, Member, ModelLimits, Project, Role, Tenant
 from tenants.tests.cast import make_key, make_project, make_tenant
 
 PASSWORD = "correct horse battery staple"
@@ -26,10 +28,31 @@ class Team:
         self.tenant: Tenant = make_tenant(slug, name=f"{slug.title()} Corporation", **fields)
         self.project: Project = make_project(self.tenant, "web")
         self.key: ApiKey = make_key(self.project, f"{slug}-key")
+        self.invoice = draft_of(self.tenant, self.project)
+        self.budget = Budget.objects.create(tenant=self.tenant, name="monthly", amount=100, key=self.key.pk)
+        self.webhook = WebhookEndpoint.objects.create(tenant=self.tenant, url="https://hooks.test/", secret=b"sealed")
+        self.limits = ModelLimits.objects.create(tenant=self.tenant, key=self.key.pk, model="demo", concurrency=9)
         self.invitation: Invitation
         self.invitation, self.token = invite(
             tenant=self.tenant, email=f"new@{slug}.example", role=Role.VIEWER, invited_by="somebody"
         )
+
+
+def draft_of(tenant: Tenant, project: Project) -> Invoice:
+    """A draft with one line, as if its month had some use."""
+    if not Price.objects.exists():
+        Price.objects.create(
+            model="demo", input=1, cached_input=1, output=2, currency="EUR", effective_from=timezone.now()
+        )
+    start, end = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC)
+    period = {"period": start.date(), "period_start": start, "period_end": end, "time_zone": "UTC"}
+    invoice = Invoice.objects.create(tenant=tenant, currency=tenant.currency, net=2, total=2, **period)
+    InvoiceLine.objects.create(
+        invoice=invoice, position=1, kind="usage", period=start.date(), description="demo, output tokens",
+        project=project.slug, model="demo", token_class="output", price="demo@1", quantity=1_000_000, unit_price=2,
+        exact=2, amount=2,
+    )  # fmt: skip
+    return invoice
 
 
 class Cast:

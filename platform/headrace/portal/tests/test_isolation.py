@@ -30,6 +30,12 @@ def address(page: URLPattern, team: Team, *, things_of: Team | None = None, cast
         "slug": things.project.slug,
         "member": cast.members["bob" if of_acme else "carol"].pk,
         "invitation": things.invitation.pk,
+        "budget": things.budget.pk,
+        "limits": things.limits.pk,
+        "webhook": things.webhook.pk,
+        "invoice": things.invoice.pk,
+        "position": 1,
+        "form": "json",
         "request_id": "0190c1d0-0000-7000-8000-000000000000",
     }
     return reverse(f"portal:{page.name}", kwargs={name: known[name] for name in page.pattern.converters})
@@ -110,7 +116,9 @@ def test_it_closes_a_suspended_tenants_pages(shared: Cast, clients: dict[str, Cl
         assert "Initech" not in text
 
 
-@pytest.mark.parametrize("name", [name for name, page in PAGES.items() if len(page.pattern.converters) > 1])
+@pytest.mark.parametrize(
+    "name", [name for name, page in PAGES.items() if page.pattern.converters.keys() - {"tenant", "form"}]
+)
 def test_it_finds_nothing_of_another_tenant_in_ones_own(shared: Cast, clients: dict[str, Client], name: str) -> None:
     if "slug" in PAGES[name].pattern.converters:
         pytest.skip("short names are each tenant's own")

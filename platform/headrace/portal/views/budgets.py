@@ -1,34 +1,106 @@
-"""Budgets as they stand: spent, held by what runs now, and left; and who was told of what."""
+"""Budgets: how each stands, who used it, who was told; made and changed by those who may."""
 
-import redis
-from django.conf import settings
-from django.http import HttpResponse
-from django.shortcuts import render
+from decimal import Decimal
 
-from billing.budgets.standing import Standing, standings
+from django.contrib import messages
+from django.db.models import QuerySet
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+
 from billing.models import Budget, BudgetAlert
+from headrace.portal import spending
+from headrace.portal.access import May
+from headrace.portal.forms.budgets import BudgetForm
 from headrace.portal.request import PortalRequest
-from tenants.models import ApiKey
+from tenants.models import ApiKey, Tenant
 
-ALERTS = 50
+MOST = 200  # on one page
+PAGE = 50
+_DIMENSIONS = (("project", "Project"), ("key", "API key"), ("model", "Model"))
 
 
-def budgets(request: PortalRequest) -> HttpResponse:
-    """Redis away: the budgets without their spending, and a word on it; never as if nothing were spent."""
-    found = list(Budget.objects.of(request.tenant).filter(enabled=True).select_related("tenant").order_by("name"))
-    stand: list[Standing] = []
-    is_away = False
-    try:
-        with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=1, socket_connect_timeout=1) as client:
-            stand = standings(client, found)
-    except redis.RedisError:
-        is_away = True
-    alerts = BudgetAlert.objects.filter(tenant_id=request.tenant.pk).select_related("budget").order_by("-id")
+def listing(request: PortalRequest) -> HttpResponse:
+    """Those in force first, by name."""
+    found = list(_of(request.tenant).order_by("-enabled", "name")[:MOST])
     context = {
-        "standings": stand,
-        "budgets": found,
-        "is_away": is_away,
-        "alerts": list(alerts[:ALERTS]),
-        "keys": dict(ApiKey.objects.filter(pk__in={each.key for each in found}).values_list("pk", "name")),
+        "shown": spending.shown(found, timezone.now()),
+        "keys": _key_names(request, {budget.key for budget in found}),
+        "most": MOST if len(found) == MOST else None,
     }
     return render(request, "portal/budgets.html", context)
+
+
+def create(request: PortalRequest) -> HttpResponse:
+    form = BudgetForm(request.tenant, request.POST or None, sees_keys=request.may(May.SEE_KEYS))
+    if request.method == "POST" and form.is_valid():
+        budget = form.write()
+        messages.success(request, f"{budget.name} is in force within a second, and counts its whole present period.")
+        return redirect("portal:budgets-one", request.tenant.slug, budget.pk)
+    return render(request, "portal/budget_form.html", {"form": form})
+
+
+def one(request: PortalRequest, budget: int) -> HttpResponse:
+    row = _budget(request, budget)
+    [shown] = spending.shown([row], timezone.now())
+    tables = [
+        (title, by, spending.used_by(shown, by))
+        for by, title in _DIMENSIONS
+        if not getattr(row, by) and (by != "key" or request.may(May.SEE_KEYS))
+    ]
+    named = {line.name for _, by, lines in tables if by == "key" for line in lines}
+    context = {
+        "one": shown,
+        "tables": tables,
+        "keys": _key_names(request, {*named, row.key}),
+        "alerts": list(_alerts(request.tenant).filter(budget=row)[:PAGE]),
+        "adjustments": [
+            (each, Decimal(each.nano).scaleb(-9))
+            for each in row.adjustments.filter(window_start=shown.standing.window.start)[:PAGE]
+        ],
+    }
+    return render(request, "portal/budget.html", context)
+
+
+def change(request: PortalRequest, budget: int) -> HttpResponse:
+    row = _budget(request, budget)
+    form = BudgetForm(request.tenant, request.POST or None, instance=row, sees_keys=request.may(May.SEE_KEYS))
+    if request.method == "POST" and form.is_valid():
+        form.write()
+        messages.success(request, f"{row.name} is saved. Every process obeys within a second.")
+        return redirect("portal:budgets-one", request.tenant.slug, row.pk)
+    return render(request, "portal/budget_form.html", {"form": form, "budget": _budget(request, budget)})
+
+
+def alerts(request: PortalRequest) -> HttpResponse:
+    """Who was told of what, newest first; `before` is the id after which the next page begins."""
+    rows, before = _alerts(request.tenant), request.GET.get("before", "")
+    if before.isascii() and before.isdecimal() and len(before) < 19:
+        rows = rows.filter(pk__lt=int(before))
+    found = list(rows[: PAGE + 1])
+    older = found[PAGE - 1].pk if len(found) > PAGE else None
+    return render(request, "portal/budget_alerts.html", {"alerts": found[:PAGE], "older": older})
+
+
+def _alerts(tenant: Tenant) -> QuerySet[BudgetAlert]:
+    rows = BudgetAlert.objects.filter(tenant=tenant).select_related("budget")
+    return rows.prefetch_related("notices", "notices__endpoint").order_by("-id")
+
+
+def _of(tenant: Tenant) -> QuerySet[Budget]:
+    return Budget.objects.of(tenant).select_related("tenant")
+
+
+def _budget(request: PortalRequest, pk: int) -> Budget:
+    row = _of(request.tenant).filter(pk=pk).first()
+    if row is None:
+        raise Http404
+    return row
+
+
+def _key_names(request: PortalRequest, ids: set[str]) -> dict[str, str]:
+    """Finance reads of a key's budget, not of the key."""
+    if not request.may(May.SEE_KEYS):
+        return dict.fromkeys(ids, "one API key")
+    rows = ApiKey.objects.of(request.tenant).filter(pk__in=[each for each in ids if each]).select_related("project")
+    return {key.pk: f"{key.project.slug}/{key.name}" for key in rows}

@@ -1,0 +1,82 @@
+"""Webhooks: where alerts are posted to, what became of each, and a test."""
+
+import secrets as random
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+
+from billing.models import Delivery, Notice, WebhookEndpoint
+from engines import secrets
+from headrace.portal.forms.webhooks import WebhookForm
+from headrace.portal.request import PortalRequest
+
+PAGE = 50
+CHECK = """\
+import hashlib, hmac, time
+
+def is_ours(secret: str, header: str, body: bytes) -> bool:
+    at, _, signed = header.removeprefix("t=").partition(",v1=")
+    wanted = hmac.new(secret.encode(), f"{at}.".encode() + body, hashlib.sha256).hexdigest()
+    return abs(time.time() - int(at)) < 300 and hmac.compare_digest(wanted, signed)
+"""  # what people may copy; a test runs it
+
+
+def listing(request: PortalRequest) -> HttpResponse:
+    endpoints = WebhookEndpoint.objects.filter(tenant=request.tenant).order_by("id")
+    log = _log(request)
+    return render(request, "portal/budget_webhooks.html", {"endpoints": list(endpoints), **log})
+
+
+def create(request: PortalRequest) -> HttpResponse:
+    """The secret is in the answer to the form and nowhere else: it is stored sealed, to sign with."""
+    form = WebhookForm(request.tenant, request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        secret = random.token_urlsafe(32)
+        url = form.cleaned_data["url"]
+        endpoint = WebhookEndpoint.objects.create(tenant=request.tenant, url=url, secret=secrets.seal(secret))
+        context = {"endpoint": endpoint, "secret": secret, "check": CHECK}
+        return render(request, "portal/budget_webhook_made.html", context)
+    return render(request, "portal/budget_webhook_new.html", {"form": form})
+
+
+def test(request: PortalRequest, webhook: int) -> HttpResponse:
+    """Put a test on its way, as an alert would go; one at a time."""
+    endpoint = _endpoint(request, webhook)
+    waiting = Notice.objects.filter(endpoint=endpoint, alert=None, state=Delivery.WAITING)
+    if waiting.exists():
+        messages.info(request, "A test is on its way already.")
+    else:
+        Notice.objects.bulk_create([Notice(tenant=request.tenant, endpoint=endpoint)], ignore_conflicts=True)
+        messages.success(request, "A test is on its way: what became of it is below within seconds.")
+    return redirect("portal:budgets-webhooks", request.tenant.slug)
+
+
+def switch(request: PortalRequest, webhook: int) -> HttpResponse:
+    endpoint = _endpoint(request, webhook)
+    endpoint.enabled = request.POST.get("enabled") == "1"
+    endpoint.save(update_fields=["enabled"])
+    messages.success(request, f"{endpoint.url} is {'told again' if endpoint.enabled else 'told of nothing for now'}.")
+    return redirect("portal:budgets-webhooks", request.tenant.slug)
+
+
+def remove(request: PortalRequest, webhook: int) -> HttpResponse:
+    endpoint = _endpoint(request, webhook)
+    endpoint.delete()
+    messages.success(request, f"{endpoint.url} is removed, and what was sent there with it.")
+    return redirect("portal:budgets-webhooks", request.tenant.slug)
+
+
+def _log(request: PortalRequest) -> dict[str, object]:
+    """The newest deliveries to endpoints."""
+    rows = Notice.objects.filter(tenant=request.tenant, endpoint__isnull=False)
+    rows = rows.select_related("endpoint", "alert", "alert__budget").order_by("-id")
+    found = list(rows[:PAGE])
+    return {"log": found, "is_waiting": any(notice.state == Delivery.WAITING for notice in found)}
+
+
+def _endpoint(request: PortalRequest, pk: int) -> WebhookEndpoint:
+    found = WebhookEndpoint.objects.filter(tenant=request.tenant, pk=pk).first()
+    if found is None:
+        raise Http404
+    return found
