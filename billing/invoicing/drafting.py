@@ -42,8 +42,7 @@ def compute(tenant: Tenant, calendar: Calendar, period: Period, currency: str) -
         before = stated(tenant.slug, earlier.month, currency)
         lines += usage_lines(uses[earlier], before, month=earlier.month, currency=currency, kind=Kind.ADJUSTMENT)
     terms = _terms(account, period, is_tenants_currency=currency == tenant.currency)
-    found = Credit.objects.filter(tenant=tenant, currency=currency).with_left()
-    credits = [(credit, credit.left) for credit in found]
+    credits = Credit.objects.filter(tenant=tenant, currency=currency).with_left()
     return Draft(with_totals(lines, terms, credits, month=period.month, currency=currency), uses)
 
 

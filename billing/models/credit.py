@@ -10,10 +10,11 @@ from tenants.models import Tenant
 
 
 class CreditQuerySet(models.QuerySet["Credit"]):
-    def with_left(self) -> "CreditQuerySet":
-        """Each with `left`: its `remaining`, of all in one question."""
+    def with_left(self) -> list[tuple["Credit", Decimal]]:
+        """Each with its `remaining`, in one question for all."""
         issued = Q(lines__invoice__status="finalised")
-        return self.annotate(left=F("amount") + Sum("lines__amount", filter=issued, default=Decimal(0)))
+        rows = self.annotate(left=F("amount") + Sum("lines__amount", filter=issued, default=Decimal(0)))
+        return [(credit, credit.left) for credit in rows]
 
 
 class Credit(models.Model):

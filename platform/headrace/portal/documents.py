@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
-from django.db.models import QuerySet
+from django.db.models import DateField, QuerySet
 from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast
 
 from billing.invoicing import drafting
 from billing.invoicing.content import Content, content_of
@@ -35,8 +36,9 @@ class Document:
 
 
 def listed(tenant: Tenant) -> QuerySet[Invoice]:
-    """Newest first, each with `due` (ISO date, None of drafts and credit notes), without what it states."""
-    rows = Invoice.objects.of(tenant).annotate(due=KeyTextTransform("due_on", "content"))
+    """Newest first, each with `due_on` (None of drafts and credit notes), without all else that it states."""
+    due_on = Cast(KeyTextTransform("due_on", "content"), DateField())
+    rows = Invoice.objects.of(tenant).annotate(due_on=due_on)
     return rows.defer("content").order_by("-period_start", "-sequence", "currency")
 
 

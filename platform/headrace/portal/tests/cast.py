@@ -2,6 +2,7 @@
 operator. Rows are committed: pages read them on a connection of their own."""
 
 from datetime import UTC, datetime
+from decimal import Decimal
 from functools import cache
 from typing import Any
 
@@ -42,7 +43,12 @@ def draft_of(tenant: Tenant, project: Project) -> Invoice:
     """A draft with one line, as if its month had some use."""
     if not Price.objects.exists():
         Price.objects.create(
-            model="demo", input=1, cached_input=1, output=2, currency="EUR", effective_from=timezone.now()
+            model="demo",
+            input=Decimal(1),
+            cached_input=Decimal(1),
+            output=Decimal(2),
+            currency="EUR",
+            effective_from=timezone.now(),
         )
     start, end = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC)
     period = {"period": start.date(), "period_start": start, "period_end": end, "time_zone": "UTC"}

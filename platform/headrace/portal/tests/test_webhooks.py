@@ -3,8 +3,6 @@
 import re
 import time
 
-import pytest
-
 from billing.budgets import delivery
 from billing.models import BudgetAlert, Notice, WebhookEndpoint
 from engines import secrets
@@ -36,23 +34,24 @@ def test_its_check_of_signatures_works(cast: Cast) -> None:
     assert not scope["is_ours"]("s", delivery.signature("s", b"{}", at=1), b"{}")  # type: ignore[operator]
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "",
-        "hooks",
-        "http://hooks.test/",
-        "https://localhost/",
-        "https://127.0.0.1:5432/",
-        "https://169.254.169.254/latest/meta-data/",
-        "https://[::1]/",
-        "https://user:password@hooks.test/",
-        "https://hooks.test/",
-    ],
-)
-def test_it_refuses_an_address_inside_or_there_already(shared: Cast, url: str) -> None:
-    answer = browser("alice").post(f"{ALL}new/", {"url": url})
-    assert (answer.status_code, "errorlist" in answer.content.decode()) == (200, True)
+REFUSED = [
+    "",
+    "hooks",
+    "http://hooks.test/",
+    "https://localhost/",
+    "https://127.0.0.1:5432/",
+    "https://169.254.169.254/latest/meta-data/",
+    "https://[::1]/",
+    "https://user:password@hooks.test/",
+    "https://hooks.test/",
+]
+
+
+def test_it_refuses_an_address_inside_or_there_already(cast: Cast) -> None:
+    alice = browser("alice")
+    for url in REFUSED:
+        answer = alice.post(f"{ALL}new/", {"url": url})
+        assert (answer.status_code, "errorlist" in answer.content.decode()) == (200, True), url
     assert WebhookEndpoint.objects.filter(tenant="acme").count() == 1
 
 

@@ -17,7 +17,7 @@ from tenants.models import ApiKey, Tenant
 
 MOST = 200  # on one page
 PAGE = 50
-_DIMENSIONS = (("project", "Project"), ("key", "API key"), ("model", "Model"))
+_DIMENSIONS = (("project", "project"), ("key", "API key"), ("model", "model"))
 
 
 def listing(request: PortalRequest) -> HttpResponse:

@@ -1,5 +1,6 @@
 """Invoices: the list, one with its lines, the records behind a line, and each as a file."""
 
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -35,7 +36,6 @@ def listing(request: PortalRequest) -> HttpResponse:
         "credits": _credits(tenant),
         "earlier": number - 1 if number else None,
         "later": number + 1 if len(rows) > PAGE else None,
-        "today": timezone.localdate().isoformat(),
     }
     return render(request, "portal/invoices.html", context)
 
@@ -108,10 +108,9 @@ def _download(request: PortalRequest, document: documents.Document, form: str) -
     return streamed(request, pieces, content_type=written.content_type, name=name)
 
 
-def _credits(tenant: Tenant) -> list[tuple[Credit, Any]]:
+def _credits(tenant: Tenant) -> list[tuple[Credit, Decimal]]:
     """What credits have left for coming invoices."""
-    found = Credit.objects.filter(tenant=tenant).with_left().filter(left__gt=0)
-    return [(credit, credit.left) for credit in found[:PAGE]]
+    return [(credit, left) for credit, left in Credit.objects.filter(tenant=tenant).with_left() if left > 0]
 
 
 def _invoice(request: PortalRequest, pk: UUID) -> Invoice:
