@@ -10,6 +10,7 @@ from django.db.models import Min
 from billing.invoicing.amounts import ZERO
 from billing.invoicing.lines import Kind, Use, stated, usage_lines, use_of
 from billing.invoicing.periods import Calendar, Period
+from billing.invoicing.remaining import with_remaining
 from billing.invoicing.totals import Terms, with_totals
 from billing.models import BillingAccount, Credit, Invoice, InvoiceLine, LateUsage, UsageHour
 from tenants.models import Tenant
@@ -42,7 +43,7 @@ def compute(tenant: Tenant, calendar: Calendar, period: Period, currency: str) -
         before = stated(tenant.slug, earlier.month, currency)
         lines += usage_lines(uses[earlier], before, month=earlier.month, currency=currency, kind=Kind.ADJUSTMENT)
     terms = _terms(account, period, is_tenants_currency=currency == tenant.currency)
-    credits = Credit.objects.filter(tenant=tenant, currency=currency).with_left()
+    credits = with_remaining(Credit.objects.filter(tenant=tenant, currency=currency))
     return Draft(with_totals(lines, terms, credits, month=period.month, currency=currency), uses)
 
 

@@ -2,19 +2,11 @@ from decimal import Decimal
 
 from django.core.validators import MinValueValidator
 from django.db import models
-from django.db.models import F, Q, Sum
+from django.db.models import Q, Sum
 from django.utils import timezone
 
 from tenants.currencies import check_currency
 from tenants.models import Tenant
-
-
-class CreditQuerySet(models.QuerySet["Credit"]):
-    def with_left(self) -> list[tuple["Credit", Decimal]]:
-        """Each with its `remaining`, in one question for all."""
-        issued = Q(lines__invoice__status="finalised")
-        rows = self.annotate(left=F("amount") + Sum("lines__amount", filter=issued, default=Decimal(0)))
-        return [(credit, credit.left) for credit in rows]
 
 
 class Credit(models.Model):
@@ -25,8 +17,6 @@ class Credit(models.Model):
     currency = models.CharField(max_length=3, validators=[check_currency])
     reason = models.CharField(max_length=200)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
-
-    objects = CreditQuerySet.as_manager()
 
     class Meta:
         ordering = ("created_at", "id")

@@ -1,7 +1,8 @@
 """Files that go out piece by piece, whichever kind of server asks."""
 
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from typing import IO, Any
 
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIRequest
@@ -12,28 +13,49 @@ PIECE = 64 * 1024
 
 def streamed(request: HttpRequest, pieces: Iterator[bytes], *, content_type: str, name: str) -> StreamingHttpResponse:
     """`pieces` as a file to keep. They may not ask the database: the request's transaction is over when they go."""
-    content = _in_turn(pieces) if isinstance(request, ASGIRequest) else pieces
+    content: Any = _InTurn(pieces) if isinstance(request, ASGIRequest) else pieces
     response = StreamingHttpResponse(content, content_type=content_type)
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
 
 
-def kept(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """All of `pieces` now, in a file that is gone with the last piece: for what is read in a transaction."""
-    file = tempfile.TemporaryFile()  # noqa: SIM115  closed when the last piece has gone, or with the iterator
-    for piece in pieces:
-        file.write(piece)
-    file.seek(0)
+class Kept:
+    """All of `pieces` now, in a file that is gone when they are taken or given up: for what a transaction reads."""
 
-    def read() -> Iterator[bytes]:
-        with file:
-            while piece := file.read(PIECE):
-                yield piece
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed with this
+        for piece in pieces:
+            self._file.write(piece)
+        self._file.seek(0)
 
-    return read()
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        if self._file.closed or not (piece := self._file.read(PIECE)):
+            self.close()
+            raise StopIteration
+        return piece
+
+    def close(self) -> None:
+        self._file.close()
 
 
-async def _in_turn(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-    take = sync_to_async(lambda: next(pieces, None))
-    while (piece := await take()) is not None:
-        yield piece
+class _InTurn:
+    """`pieces` for a server that waits for each."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+
+    def __aiter__(self) -> "_InTurn":
+        return self
+
+    async def __anext__(self) -> bytes:
+        piece = await sync_to_async(lambda: next(self._pieces, None))()
+        if piece is None:
+            raise StopAsyncIteration
+        return piece
+
+    def close(self) -> None:
+        if (close := getattr(self._pieces, "close", None)) is not None:
+            close()

@@ -9,7 +9,7 @@ from typing import Any
 
 import redis
 from django.conf import settings
-from django.db.models import F, QuerySet, Sum
+from django.db.models import QuerySet
 
 from billing.budgets.counters import current
 from billing.budgets.standing import Standing, standings
@@ -85,11 +85,9 @@ def shown(budgets: Iterable[Budget], now: datetime) -> list[Shown]:
 
 def used_by(one: Shown, by: str) -> list[figures.Figures]:
     """The dearest of a dimension in the budget's window."""
-    rows = _rows(one)
-    sums = {name: Sum(name) for name in ("requests", "input_tokens", "cached_input_tokens", "output_tokens")}
-    found = rows.values(by).annotate(spent=Sum("cost"), **{f"n_{name}": each for name, each in sums.items()})
-    ordered = found.order_by("-spent", F("n_input_tokens").desc(), by)[:TOP]
-    return [figures.Figures(row[by], cost=row["spent"], **{name: row[f"n_{name}"] for name in sums}) for row in ordered]
+    found = _rows(one).values_list(by).annotate(spent=UsageHour.total("cost"), count=UsageHour.total("requests"))
+    ordered = found.order_by("-spent", "-count", by)[:TOP]
+    return [figures.Figures(name, requests=count, cost=spent) for name, spent, count in ordered]
 
 
 def _rows(one: Shown) -> QuerySet[UsageHour, Any]:

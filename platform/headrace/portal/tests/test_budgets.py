@@ -41,7 +41,7 @@ def limit_of(name: str) -> Decimal:
         book = BudgetBook(cursor.fetchall())
     found = book.above(tenant="acme", project="web", key="ABCDEFGHIJKL", model="demo")
     at = int(timezone.now().timestamp() * 1000)
-    [meter] = [each for each in book.meters(found, time_zone="Europe/Berlin", at_ms=at) if each.scope == name]
+    [meter] = [each for each in book.meters(found, at_ms=at) if each.scope == name]
     return Decimal(meter.limit).scaleb(-9)
 
 

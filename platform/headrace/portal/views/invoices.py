@@ -12,10 +12,11 @@ from django.utils import timezone
 from billing.exports.formats import FORMATS, file_name
 from billing.exports.record_rows import records_csv
 from billing.invoicing.records import records_behind
+from billing.invoicing.remaining import with_remaining
 from billing.models import Credit, Invoice, InvoiceLine
 from headrace.portal import documents
 from headrace.portal.access import May
-from headrace.portal.downloads import kept, streamed
+from headrace.portal.downloads import Kept, streamed
 from headrace.portal.request import PortalRequest
 from tenants.models import ApiKey, Tenant
 
@@ -78,7 +79,7 @@ def line(request: PortalRequest, invoice: UUID, position: int) -> HttpResponse:
 def line_records(request: PortalRequest, invoice: UUID, position: int) -> HttpResponseBase:
     found = _line(request, invoice, position)
     name = f"{file_name(found.invoice, 'csv').removesuffix('.csv')}-line-{position}.csv"
-    pieces = kept(records_csv([found], most=MOST_RECORDS))
+    pieces = Kept(records_csv([found], most=MOST_RECORDS))
     return streamed(request, pieces, content_type=FORMATS["csv"].content_type, name=name)
 
 
@@ -110,7 +111,7 @@ def _download(request: PortalRequest, document: documents.Document, form: str) -
 
 def _credits(tenant: Tenant) -> list[tuple[Credit, Decimal]]:
     """What credits have left for coming invoices."""
-    return [(credit, left) for credit, left in Credit.objects.filter(tenant=tenant).with_left() if left > 0]
+    return [(credit, left) for credit, left in with_remaining(Credit.objects.filter(tenant=tenant)) if left > 0]
 
 
 def _invoice(request: PortalRequest, pk: UUID) -> Invoice:

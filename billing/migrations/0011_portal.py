@@ -26,7 +26,7 @@ REVOKE UPDATE (enabled) ON billing_webhookendpoint FROM headrace_app;
 
 
 class Migration(migrations.Migration):
-    dependencies = [("billing", "0009_drop_month")]
+    dependencies = [("billing", "0010_priced_later")]
 
     operations = [
         migrations.RemoveConstraint(model_name="notice", name="billing_notice_once"),
