@@ -5,6 +5,7 @@ nothing, so overlaps are those of prompts that are sent while it listens, mostly
 """
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ import redis.asyncio
 from django.conf import settings
 
 from engines.load.picture import Picture
-from headrace.api.chat_request import parse
+from headrace.api.chat_request import ChatRequest, parse
 from headrace.api.estimate import Estimator
 from headrace.api.prompt_text import prompt_text
 from headrace.api.readings import Readings
@@ -79,14 +80,34 @@ async def explain(question: Question) -> Explanation:
         await client.aclose()
     index = PrefixIndex(tokens=settings.KV_TOKENS, most=settings.PREFIX_INDEX_ENTRIES)
     selection = Selection(index, held, Readings(picture), room_factor=settings.ROOM_FACTOR)
-    return told(route, wanted(route, question), selection, Readings(picture))
+    chat = parse(_whole(question), settings.MEDIA_HOSTS) if question.body else None
+    return told(route, wanted(route, question, chat), selection, Readings(picture), _unfit(route, question, chat))
 
 
-def wanted(route: Route, question: Question) -> Want:
+def _unfit(route: Route, question: Question, chat: ChatRequest | None) -> Callable[[Target, Want], str | None]:
+    """Why a target whose conditions hold cannot take the request, as api/places.py has it; None where it can."""
+    most = question.max_tokens if question.max_tokens is not None else chat and chat.max_tokens
+
+    def unfit(target: Target, want: Want) -> str | None:
+        if not target.replicas:
+            return "it has no replica"
+        protocol, window = target.replicas[0].upstream.protocol, target.window(route)
+        if chat is not None:
+            refused = "n" if chat.n > 1 and not protocol.many_choices else protocol.refused(chat.passed)
+            if refused is not None:
+                return f"its engine does not support {refused}"
+        output = min(route.default_max_tokens, max(1, window - want.prompt)) if most is None else most
+        is_over = target.context_window is not None and want.prompt + output > target.context_window
+        is_over = is_over or (most is not None and most >= window)
+        return f"context window {window}: it takes {want.prompt + output}" if is_over else None
+
+    return unfit
+
+
+def wanted(route: Route, question: Question, chat: ChatRequest | None) -> Want:
     """The request in routing's words."""
     prompt, output, modalities, tools, chain = 0, route.default_max_tokens, frozenset({"text"}), False, Want(0).chain
-    if question.body:
-        chat = parse(_whole(question), settings.MEDIA_HOSTS)
+    if chat is not None:
         prompt = Estimator().prompt_tokens(route.model, chat)
         output, modalities, tools = chat.max_tokens or output, chat.content.modalities, "tools" in chat.passed
         scope = "" if route.cache_scope == "shared" else question.tenant
@@ -116,16 +137,24 @@ def _whole(question: Question) -> bytes:
     return msgspec.json.encode({**fields, "model": question.model})
 
 
-def told(route: Route, want: Want, selection: Selection, readings: Readings) -> Explanation:
+def told(
+    route: Route,
+    want: Want,
+    selection: Selection,
+    readings: Readings,
+    unfit: Callable[[Target, Want], str | None] = lambda target, want: None,
+) -> Explanation:
     matched = selection.match(route, want)
     targets = []
     for target, verdict in zip(route.targets, matched.verdicts, strict=True):
+        if not verdict.startswith("no:") and (reason := unfit(target, want)) is not None:
+            verdict = f"no: {reason}"
         takes = not verdict.startswith("no:")
         rows = _replicas(route, target, want, selection, readings) if takes else []
         targets.append(
             {"target": target.name, "conditions": str(target.conditions), "verdict": verdict, "replicas": rows}
         )
-    choices = selection.choices_of(matched.targets, route, want)
+    choices = selection.choices_of([one for one in matched.targets if unfit(one, want) is None], route, want)
     facts = want.facts
     request = {
         "model": route.model,

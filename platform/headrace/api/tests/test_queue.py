@@ -115,6 +115,22 @@ def test_a_wait_is_bounded_in_time_and_number(busy: Busy) -> None:
     bound(queue_length=1000)
 
 
+def test_a_stream_that_waits_is_kept_alive(place: Place, valkey: "redis.Redis") -> None:
+    """By comments after the seconds that `gateway` lets pass; what it ends with is an answer like any other."""
+    busy = Busy({"one": place, "other": place}, valkey)
+    with capacity(valkey, CAPACITY, f"{busy.pool}/r1"):
+        with busy.occupied():
+            asked = busy.ask(stream=True)
+            busy.wait_for(1)
+            time.sleep(4)
+        answer = asked.result()
+        busy.is_left()
+    busy.threads.shutdown()
+    assert answer.raw.startswith(b": keep-alive\n\n")
+    assert (answer.status, answer.is_done) == (200, True)
+    assert answer.record["queue_ms"] >= 4000
+
+
 def test_nothing_is_left_of_many_that_come_and_go(busy: Busy, valkey: "redis.Redis") -> None:
     dice = random.Random(7)
 

@@ -43,6 +43,15 @@ def test_it_names_the_condition_that_failed(route: Route) -> None:
     assert (found["request"]["tenant"], found["policy"]) == ("acme", "prefix_aware")
 
 
+def test_it_passes_over_a_target_that_the_request_does_not_fit(route: Route) -> None:
+    Target.objects.filter(position=0).update(context_window=4000)
+    found = explained("--prompt-tokens", "3900", "--max-tokens", "200")
+    assert [target["verdict"] for target in found["targets"]] == ["no: context window 4000: it takes 4100", "yes"]
+    assert found["goes_to"] == "small/r0"
+    found = explained("--prompt-tokens", "3900")  # what it does not ask for is bounded by what is left
+    assert found["goes_to"].startswith("big/")
+
+
 def test_it_shows_what_each_replica_holds_and_scores(route: Route) -> None:
     with redis.Redis.from_url(settings.REDIS_URL) as client:
         client.set(room_key("big/r0"), 50_000)
