@@ -79,3 +79,11 @@ def test_it_refuses_a_rate_that_is_none(entry: str, words: str) -> None:
     with pytest.raises(ApplyError) as refused:
         apply_document(f"exchange_rates: [{entry}]", source="x", actor="test")
     assert words in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "words", [("NaN", "1", "USD"), ("1", "Infinity", "USD"), ("-1", "1", "USD"), ("1", "1", "XXL")]
+)
+def test_it_refuses_a_hosted_price_that_is_none(words: tuple[str, str, str]) -> None:
+    with pytest.raises(CommandError, match="--hosted takes two prices"):
+        call_command("cost", hosted=list(words))

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
 import pytest
 import redis
@@ -70,15 +71,17 @@ def test_it_holds_the_dearest_target_and_is_charged_the_one_that_served(
 def test_what_is_refused_or_fails_costs_nothing(place: Place, valkey: "redis.Redis") -> None:
     place.world.price(input=PER_TOKEN, cached_input=PER_TOKEN, output=PER_TOKEN)
     budget, secret = budget_of(place, 10_000, "failing")
-    for fields, status in [
+    cases: list[tuple[dict[str, Any], int]] = [
         ({"n": 0}, 400),
         ({"max_tokens": -1}, 400),
         ({"model": "nobody"}, 404),
         ({"temperature": "hot"}, 400),
         ({"content": prompt(status=500)}, 502),
         ({"content": prompt(status=503)}, 503),
-    ]:
-        answer = place.chat(**({"content": "Hello", "max_tokens": 5} | fields), secret=secret)
+    ]
+    for fields, status in cases:
+        body: dict[str, Any] = {"content": "Hello", "max_tokens": 5} | fields
+        answer = place.chat(**body, secret=secret)
         assert answer.status == status, (fields, answer.status, answer.error)
     at_rest(valkey)
     drained(valkey)

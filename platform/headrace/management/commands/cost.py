@@ -15,6 +15,7 @@ from billing.cost import hosted, target_hours
 from billing.cost.export import COLUMNS, document, row
 from billing.cost.report import UNITS, Asked, Report, default_span, report
 from engines.models import Pool
+from tenants.currencies import check_currency
 from tenants.time_zones import check_time_zone
 
 _LEFT = {"start", "pool", "model", "currency"}
@@ -82,9 +83,13 @@ def _hosted(words: list[str] | None) -> hosted.Hosted | None:
     if words is None:
         return None
     try:
-        return hosted.given(Decimal(words[0]), Decimal(words[1]), words[2])
-    except InvalidOperation:
-        raise CommandError("--hosted takes two prices per million tokens and a currency: 0.15 0.60 USD") from None
+        prices = [Decimal(word) for word in words[:2]]
+        check_currency(words[2])
+    except (InvalidOperation, ValidationError):
+        prices = []
+    if not prices or not all(price.is_finite() and price >= 0 for price in prices):
+        raise CommandError("--hosted takes two prices per million tokens and a currency: 0.15 0.60 USD")
+    return hosted.given(prices[0], prices[1], words[2])
 
 
 def _zone(name: str) -> ZoneInfo:
