@@ -86,7 +86,9 @@ async def explain(question: Question) -> Explanation:
 
 def _unfit(route: Route, question: Question, chat: ChatRequest | None) -> Callable[[Target, Want], str | None]:
     """Why a target whose conditions hold cannot take the request, as api/places.py has it; None where it can."""
-    most = question.max_tokens if question.max_tokens is not None else chat and chat.max_tokens
+    most = question.max_tokens
+    if most is None and chat is not None:
+        most = chat.max_tokens
 
     def unfit(target: Target, want: Want) -> str | None:
         if not target.replicas:
