@@ -52,17 +52,23 @@ _TARGET_TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens")
 TARGET_SUMS = (*_TARGET_TOKENS, "cost")
 
 
-def targets_of(hours: str) -> str:
-    """The statement that adds `hours`, a table with the columns of an hour, up over tenants by the UTC hour.
+def target_sums(hours: str) -> str:
+    """The query that adds `hours`, a table with the columns of an hour, up over tenants by the UTC hour.
 
     Of rows that price others late only the cost is added: their tokens are the others'.
     """
-    tokens = (f"coalesce(sum({name}) FILTER (WHERE kind <> '{PRICING}'), 0)" for name in _TARGET_TOKENS)
+    tokens = (f"coalesce(sum({name}) FILTER (WHERE kind <> '{PRICING}'), 0) AS {name}" for name in _TARGET_TOKENS)
+    return f"""
+    SELECT date_trunc('hour', hour, 'UTC') AS hour, target, model, currency,
+           {", ".join(tokens)}, sum(cost) AS cost
+    FROM {hours} GROUP BY 1, 2, 3, 4"""
+
+
+def targets_of(hours: str) -> str:
+    """The statement that adds these sums to those of targets, or begins them."""
     return f"""
     INSERT INTO billing_targethour ({", ".join([*TARGET_BUCKET, *TARGET_SUMS])})
-    SELECT date_trunc('hour', hour, 'UTC'), target, model, currency,
-           {", ".join(tokens)}, sum(cost)
-    FROM {hours} GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"""
+    {target_sums(hours)} ORDER BY 1, 2, 3, 4"""
 
 
 # Records first, then hours, then those of targets, each in the order of their keys: two drains at once wait for each

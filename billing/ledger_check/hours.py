@@ -6,7 +6,7 @@ from typing import Any
 import redis
 
 from billing import partitions
-from billing.ledger import BUCKET, SUMS, hours_of
+from billing.ledger import BUCKET, SUMS, TARGET_BUCKET, TARGET_SUMS, hours_of, target_sums
 from billing.ledger_check.check import MOST_SHOWN, Check, Outcome, rows
 
 # An hour's records are admitted within it; where clocks are set back by half an hour, it has ninety minutes.
@@ -26,6 +26,17 @@ SELECT (SELECT count(*) FROM compared) AS compared, (SELECT count(*) FROM differ
 FROM (SELECT 1) AS one LEFT JOIN (SELECT * FROM different ORDER BY {", ".join(BUCKET)} LIMIT {MOST_SHOWN}) AS d ON true
 """
 
+_TARGETS = f"""
+WITH compared AS (
+    SELECT {", ".join(TARGET_BUCKET)}
+    FROM ({target_sums("billing_usagehour")}) AS s FULL JOIN billing_targethour AS k USING ({", ".join(TARGET_BUCKET)})
+    WHERE {" OR ".join(f"s.{name} IS DISTINCT FROM k.{name}" for name in TARGET_SUMS)}
+)
+SELECT (SELECT count(*) FROM billing_targethour) AS compared, (SELECT count(*) FROM compared) AS total, d.*
+FROM (SELECT 1) AS one
+LEFT JOIN (SELECT * FROM compared ORDER BY {", ".join(TARGET_BUCKET)} LIMIT {MOST_SHOWN}) AS d ON true
+"""
+
 
 class Hours(Check):
     name = "hours"
@@ -41,6 +52,17 @@ class Hours(Check):
                 outcome.add(_told(row))
             outcome.total += max(0, found[0]["total"] - MOST_SHOWN)
         return outcome
+
+
+class TargetHours(Check):
+    name = "target_hours"
+    text = "each hour of a target, which engine cost is divided by, = the sum of its hours over tenants"
+
+    def run(self, client: "redis.Redis") -> Outcome:
+        found = rows(_TARGETS)
+        different = found if found[0]["total"] else []
+        told = [f"{row['hour']:%Y-%m-%dT%H:%MZ} {row['target']} {row['model']} {row['currency']}" for row in different]
+        return Outcome(found[0]["compared"], told, found[0]["total"])
 
 
 def _months() -> set[date]:

@@ -4,10 +4,20 @@ from billing.ledger_check.budgets import Budgets
 from billing.ledger_check.check import Check
 from billing.ledger_check.corrections import Corrections
 from billing.ledger_check.costs import Costs, HourCosts
-from billing.ledger_check.hours import Hours
+from billing.ledger_check.hours import Hours, TargetHours
 from billing.ledger_check.invoices import InvoicedUsage, Invoices, Numbers
 
 CHECKS: dict[str, Check] = {
     check.name: check
-    for check in (Hours(), Costs(), HourCosts(), Corrections(), Budgets(), Invoices(), InvoicedUsage(), Numbers())
+    for check in (
+        Hours(),
+        TargetHours(),
+        Costs(),
+        HourCosts(),
+        Corrections(),
+        Budgets(),
+        Invoices(),
+        InvoicedUsage(),
+        Numbers(),
+    )
 }

@@ -76,3 +76,12 @@ def test_it_takes_a_month_that_retention_dropped_for_no_difference_and_one_that_
     assert found("hours").total == 1
     DroppedMonth.objects.create(month=month_of(long_ago), dropped_at=timezone.now(), records=1)
     assert found("hours").total == 0
+
+
+def test_it_sees_an_hour_of_a_target_that_is_off() -> None:
+    price = set_price()
+    settle(priced_event(price), priced_event(price, tenant="globex"))
+    assert (found("target_hours").compared, found("target_hours").total) == (1, 0)
+    damage("UPDATE billing_targethour SET output_tokens = output_tokens + 1")
+    (told,) = found("target_hours").differences
+    assert "local demo" in told
