@@ -24,6 +24,8 @@ pytestmark = pytest.mark.skipif(chromium.PROGRAM is None, reason="no Chromium on
 PAGES = (
     "", "usage/", "usage/?by=hour&period=today", "requests/", "playground/", "models/", "keys/", "keys/new/",
     "projects/", "projects/new/", "members/", "audit/", "settings/", "budgets/",
+    "budgets/new/", "budgets/limits/", "budgets/limits/new/", "budgets/alerts/", "budgets/webhooks/",
+    "budgets/webhooks/new/", "invoices/", "invoices/current/",
 )  # fmt: skip
 ACCOUNT = ("/account/sessions/", "/account/2fa/", "/account/email/", "/account/password/change/")
 INLINE = re.compile(r"<script(?![^>]*\ssrc=)|<style|\s(style|on\w+)=", re.IGNORECASE)

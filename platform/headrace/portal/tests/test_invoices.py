@@ -82,7 +82,7 @@ def test_it_opens_the_records_behind_a_line_and_says_when_they_were_dropped(cast
     records = list(csv.DictReader(io.StringIO(fetched(browser("fay"), f"{path}records.csv").decode())))
     assert sum(int(row["output_tokens"]) for row in records) == line.quantity
     page = fetched(browser("fay"), path).decode()
-    assert records[0]["request_id"] in page
+    assert f"/t/acme/requests/{records[0]['request_id']}/" in page
     assert "acme-key" in fetched(browser("alice"), path).decode()
     assert "acme-key" not in page  # finance sees no keys
     assert cast.acme.key.pk not in page
