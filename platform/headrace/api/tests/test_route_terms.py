@@ -112,8 +112,11 @@ def test_a_copy_ends_when_the_client_of_its_original_leaves(
         next(answer.iter_raw())
         eventually(lambda: second.stats()["open"] == 1)
     second.wait_until_idle(5)
-    [copy] = [one for one in records(place.web, model) if one["kind"] == "shadow"]
-    assert copy["status"] == "cancelled"
+    eventually(lambda: len(records(place.web, model)) == 2)
+    assert {one["kind"]: one["status"] for one in records(place.web, model)} == {
+        "chat": "cancelled",
+        "shadow": "cancelled",
+    }
     at_rest(valkey)
 
 
