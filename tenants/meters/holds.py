@@ -215,11 +215,16 @@ async def withdraw(client: "redis.asyncio.Redis", request_ids: list[str]) -> Non
     await WITHDRAW.call(client, [HOLDS], [WITHDRAWN_SECONDS, *request_ids])
 
 
-async def renew(client: "redis.asyncio.Redis", *, lease_ms: int, progress: dict[str, bytes]) -> dict[str, str]:
-    """Prolong the leases of `progress` ({request id: progress JSON, b"" = upstream not opened}); the state of each."""
+async def renew(
+    client: "redis.asyncio.Redis", *, lease_ms: int, progress: dict[str, bytes], steps: dict[str, int] | None = None
+) -> dict[str, str]:
+    """Prolong the leases of `progress` ({request id: progress JSON, b"" = upstream not opened}); the state of each.
+
+    steps: of those that moved, the step that led to where the progress was made; of one before the last it is ignored.
+    """
     arguments: list[Argument] = [lease_ms]
     for request_id, state in progress.items():
-        arguments += [request_id, state]
+        arguments += [request_id, (steps or {}).get(request_id, 0), state]
     answer = await RENEW.call(client, [HOLDS], arguments)
     return {request_id: word.decode() for request_id, word in zip(progress, answer, strict=True)}
 

@@ -81,6 +81,7 @@ class Exchange:
         self.on_silence: Callable[[float], None] | None = None  # told the time each beat, while all deadlines hold
         self.waits_for: list[Place] = []  # where it may go once there is room; empty: it has a replica
         self.copies: list[Exchange] = []  # for shadows, those that run: they end when its client leaves
+        self.step = 0  # of its moves, the one that led to where it is
         self.moves = 0  # asked of Redis; each has a number of its own
         self.task: asyncio.Task[None] | None = None
         self.interruption: Exception | None = None

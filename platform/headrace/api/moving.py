@@ -43,6 +43,7 @@ async def move(gateway: Gateway, exchange: Exchange, tried: list[Replica]) -> bo
         said = await asyncio.shield(gateway.background(_move_hold(gateway, exchange, choice)))
         if _is_moved(said):
             gateway.placing.ended(exchange)
+            exchange.step = exchange.moves
             exchange.go_to(choice, prompt_estimate=fit.prompt, max_tokens=fit.max_tokens)
             gateway.placing.took(exchange)
             return True
@@ -85,6 +86,7 @@ async def wait(gateway: Gateway, exchange: Exchange, tried: list[Replica]) -> bo
         gateway.queueing.forget(exchange.id)
         return _is_moved(said)
     gateway.placing.ended(exchange)
+    exchange.step = exchange.moves
     exchange.attempt_at = None  # nobody is late: nobody was asked
     await wait_for_room(gateway, exchange, found, tried=tried)
     return True

@@ -81,8 +81,9 @@ class Pulse:
 
     async def _renew(self, exchanges: list[Exchange]) -> None:
         progress = {each.id: self._progress(each) for each in exchanges}
+        steps = {each.id: each.step for each in exchanges}
         try:
-            states = await holds.renew(self._redis, lease_ms=int(self._lease * 1000), progress=progress)
+            states = await holds.renew(self._redis, lease_ms=int(self._lease * 1000), progress=progress, steps=steps)
         except redis.RedisError as error:
             if self._is_renewing:  # once an outage, not once a try
                 log.warning("leases are not renewed: %s", type(error).__name__)

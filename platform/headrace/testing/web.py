@@ -17,6 +17,10 @@ from headrace.stack.process import end_with_parent
 ROOT = Path(__file__).resolve().parents[3]
 
 
+# A test that empties all tables may meet a process that reads several: the process, which tries again, gives way.
+GIVES_WAY = "-c deadlock_timeout=100ms"
+
+
 class WebProcess:
     """`python -m headrace.server` on a port of its own. Settings come from the test session's environment.
 
@@ -32,7 +36,7 @@ class WebProcess:
         with log.open("ab") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "headrace.server", "--server", server, "--port", str(self.port)],
-                env={**os.environ, "PYTHONPATH": source, **environment},
+                env={**os.environ, "PYTHONPATH": source, "PGOPTIONS": GIVES_WAY, **environment},
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,

@@ -238,3 +238,14 @@ async def test_it_moves_no_hold_that_has_ended(client: "redis.asyncio.Redis", va
         with pytest.raises(holds.Gone):
             await move(client, request_id, 1, room("r2"))
     assert valkey.keys("hr:room:*") == []
+
+
+async def test_progress_made_before_a_move_does_not_come_after_it(
+    client: "redis.asyncio.Redis", valkey: "redis.Redis"
+) -> None:
+    what = taken({"concurrency": 5})
+    await admit(client, "r1", what)
+    await holds.move(client, request_id="r1", step=1, taken=what, record=b"{}", progress=b'"there"')
+    for steps, kept in ((None, b'"there"'), ({"r1": 1}, b'"here"')):
+        await holds.renew(client, lease_ms=1000, progress={"r1": b'"here"'}, steps=steps)
+        assert valkey.hget("hr:hold:r1", "progress") == kept

@@ -36,6 +36,10 @@ def _new(script: str) -> str:
     return f"{script} {secrets.token_hex(8)} {'x' * 2000}"
 
 
+# Read so far ahead, that a busy machine does not let it grow stale.
+LEAD_MS = 60_000
+
+
 @contextmanager
 def capacity(valkey: "redis.Redis", tokens: int, *replicas: str) -> Iterator[dict[str, State]]:
     """What a collector would publish of these replicas, each half second: the states are the caller's to change."""
@@ -44,7 +48,7 @@ def capacity(valkey: "redis.Redis", tokens: int, *replicas: str) -> Iterator[dic
     def publish() -> None:
         while not over.is_set():
             clock: Any = valkey.time()
-            now = int(clock[0]) * 1000 + int(clock[1]) // 1000
+            now = int(clock[0]) * 1000 + int(clock[1]) // 1000 + LEAD_MS
             load = Load(kv_capacity=tokens, running=0, waiting=0)
             reports = {name: Report(state, is_up=True, at=now, load=load) for name, state in states.items()}
             valkey.set(figures.KEY, figures.encode(Fleet(now, reports)))

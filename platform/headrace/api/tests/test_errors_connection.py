@@ -1,5 +1,6 @@
 """Connections to an upstream: none, a slow one, a stale one; and what goes out on them."""
 
+import json
 import socket
 import time
 from collections.abc import Iterator
@@ -100,6 +101,8 @@ def test_it_sends_nothing_of_the_client_and_no_cookie(place: Place, engine: Scri
         "accept-encoding",
         "content-type",
         "content-length",
+        "x-custom-labels",
     }
+    assert json.loads(headers["x-custom-labels"]) == {"tenant": place.world.tenant.slug}
     assert headers["accept-encoding"] == "identity"
     assert headers["user-agent"] == "headrace"
