@@ -26,8 +26,8 @@ else
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy .
 	$(VENV)/bin/lint-imports
-	$(RUN) -m pytest -q -n 2 --dist loadfile -m 'not alone and not sglang'
-	$(RUN) -m pytest -q -m 'alone and not sglang'
+	$(RUN) -m pytest -q -n 2 --dist loadfile -m 'not alone and not sglang and not chaos'
+	$(RUN) -m pytest -q -m 'alone and not sglang and not chaos'
 endif
 
 sglang: ## the environment of the real SGLang on a CPU: .venv-sglang, about 2 GB
@@ -38,6 +38,9 @@ sglang: ## the environment of the real SGLang on a CPU: .venv-sglang, about 2 GB
 test-sglang: install ## the tests against the real SGLang (SGLANG_URL=... names a running one)
 	@[ -n "$$SGLANG_URL" ] || $(MAKE) sglang
 	$(RUN) -m pytest -m sglang $(ARGS)
+
+test-chaos: install ## 10,000 requests while everything under them is killed (CHAOS_REQUESTS=..., CHAOS_SEED=...)
+	$(RUN) -m pytest -m chaos -s $(ARGS)
 
 bench-peers: $(PEERS:%=bench-peer-%) ## the routers that `manage.py bench` compares with
 
@@ -55,4 +58,4 @@ lock: ## write the lock files anew from pyproject.toml: all of it, and what the 
 clean: ## remove the environments and caches; .headrace, the state of `make up`, stays
 	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
-.PHONY: help install up test sglang test-sglang bench-peers lock clean
+.PHONY: help install up test test-chaos sglang test-sglang bench-peers lock clean

@@ -1,7 +1,7 @@
 """The controls, beside the engine's surface and never part of it.
 
 GET  /control/stats      counters (seen.Seen.stats)
-GET  /control/requests   the last 1000 requests seen, aborts too
+GET  /control/requests   the last requests seen (--kept), aborts too
 POST /control/script     one script object: the default from now on; a list: one for each coming request
 POST /control/health     {"status": 503, "delay_ms": 0}
 POST /control/loads      fields laid over /v1/loads

@@ -42,6 +42,7 @@ class ScriptedUpstream:
         interval_ms: float = 0,
         first_ms: float = 0,
         context: int = 1_000_000,
+        kept: int = 1000,
     ) -> None:
         with socket.create_server(("127.0.0.1", 0), backlog=8192) as listener:
             self.port = int(listener.getsockname()[1])
@@ -53,6 +54,7 @@ class ScriptedUpstream:
                 "interval-ms": interval_ms,
                 "first-ms": first_ms,
                 "context": context,
+                "kept": kept,
             }
             command = [sys.executable, "-m", "engines.simulator.scripted", "--until-stdin-closes"]
             command += [f"--{name}={value}" for name, value in options.items()]
@@ -97,7 +99,7 @@ class ScriptedUpstream:
         return answer
 
     def requests(self, path: str | None = "/v1/chat/completions") -> list[dict[str, Any]]:
-        """The last 1000 requests seen, oldest first; of one path unless None."""
+        """The last `kept` requests seen, oldest first; of one path unless None."""
         seen: list[dict[str, Any]] = self._call("GET", "requests")
         return [one for one in seen if path in {None, one["path"]}]
 
@@ -132,5 +134,5 @@ class ScriptedUpstream:
     def _call(self, method: str, name: str, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"{self.url}/control/{name}", data=data, method=method)
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return json.loads(answer.read())

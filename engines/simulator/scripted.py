@@ -23,7 +23,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from engines.simulator import surface
 from engines.simulator.chat import chat, read
 from engines.simulator.control import control
-from engines.simulator.seen import Entry
+from engines.simulator.seen import Entry, Seen
 from engines.simulator.state import State
 from engines.simulator.writing import Message, Receive, Send
 
@@ -144,6 +144,7 @@ def main() -> None:
     parser.add_argument("--interval-ms", type=float, default=0)
     parser.add_argument("--first-ms", type=float, default=0)
     parser.add_argument("--context", type=int, default=1_000_000, help="tokens; a longer prompt is a 400")
+    parser.add_argument("--kept", type=int, default=1000, help="requests that GET /control/requests lists")
     parser.add_argument("--until-stdin-closes", action="store_true", help="stop when whoever started this is gone")
     arguments = parser.parse_args()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -154,6 +155,7 @@ def main() -> None:
         interval_ms=arguments.interval_ms,
         first_ms=arguments.first_ms,
         context=arguments.context,
+        seen=Seen(kept=arguments.kept),
     )
     with asyncio.Runner(loop_factory=uvicorn.Config("", loop="uvloop").get_loop_factory()) as runner:
         runner.run(serve(state, listening(arguments), until_stdin_closes=arguments.until_stdin_closes))

@@ -39,7 +39,11 @@ class Caller:
         if window is not None:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
         connection.setblocking(False)
-        await asyncio.get_running_loop().sock_connect(connection, (parts.hostname, parts.port))
+        try:
+            await asyncio.get_running_loop().sock_connect(connection, (parts.hostname, parts.port))
+        except OSError:
+            connection.close()
+            raise
         reader, writer = await asyncio.open_connection(sock=connection)
         return cls(reader, writer)
 

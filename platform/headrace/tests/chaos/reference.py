@@ -1,0 +1,70 @@
+"""What a request has to be charged, from what its upstream sent: worked out here, with no code of the product's."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from headrace.tests.chaos.asks import Ask
+
+RATES = (Decimal("1.1"), Decimal("0.275"), Decimal("4.4"))
+_SAID = {"asked", "continuous", "twice", "cached_over_prompt"}  # while it runs
+_SAID_AT_THE_END = _SAID | {"final", "finish"}
+
+
+def cost(input_tokens: int, cached: int, output: int) -> Decimal:
+    uncached_rate, cached_rate, output_rate = RATES
+    return ((input_tokens - cached) * uncached_rate + cached * cached_rate + output * output_rate) / 10**6
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Bounds of what is charged, both of them allowed; of what ended plainly they are one and the same."""
+
+    least: tuple[int, int, int]
+    most: tuple[int, int, int]
+
+    def admits(self, charged: tuple[int, int, int]) -> bool:
+        return all(low <= value <= high for low, value, high in zip(self.least, charged, self.most, strict=True))
+
+
+NOTHING = Expected((0, 0, 0), (0, 0, 0))
+
+
+def expected(ask: Ask, status: str, received: int, entry: dict[str, Any] | None) -> Expected:
+    """Input, cached and output tokens of one that ended as `status`; its client saw `received` events, `entry` is the
+    upstream's own log of it."""
+    # No token is less than a byte.
+    prompt = max(ask.script["prompt_tokens"], len(ask.content) + 64)
+    if status == "cancelled" and not ask.stream and (entry is None or ask.is_refused):
+        return Expected((0, 0, 0), (prompt, 0, 0))  # nobody said what it took: its prompt is charged, as estimated
+    if entry is None or ask.is_refused:
+        return NOTHING
+    broken = ask.breaks_after
+    if status == "ok":
+        assert broken is None or broken > ask.script["tokens"], "it broke off, and is recorded as whole"
+        return _exact(ask, ask.script["tokens"], _SAID_AT_THE_END)
+    if status in {"error", "incomplete"} and broken is not None and not entry["client_left"]:
+        if ask.stream:
+            return _exact(ask, broken, _SAID) if broken else NOTHING
+        if entry["how"] != "aborted":
+            return NOTHING  # nothing of it reached the client
+        if broken:  # the gateway's patience ended: it had the engine stop, and was told what it had made
+            return _exact(ask, broken, _SAID_AT_THE_END)
+    # It was given up, by its client or its gateway, between two events: what it used lies between what the client had
+    # and what the engine had made. Where nobody told, text is counted or estimated.
+    made = int(entry["tokens_generated"])
+    least = received if status == "cancelled" else 0
+    return Expected((0, 0, min(least, made)), (prompt, ask.script["prompt_tokens"], 4 * made + 8))
+
+
+def _exact(ask: Ask, tokens: int, said: set[str]) -> Expected:
+    usage, prompt = ask.script["usage"], ask.script["prompt_tokens"]
+    if usage in said:
+        cached = prompt if usage == "cached_over_prompt" else ask.script["cached_tokens"]
+        return Expected((prompt, cached, tokens), (prompt, cached, tokens))
+    counted = -(-len("".join(f"tok{number} " for number in range(tokens))) // 4)
+    if usage == "partial":
+        return Expected((prompt, 0, counted), (prompt, ask.script["cached_tokens"], counted))
+    # By the engine's tokenizer, as the gateway writes the message: escapes may make it a little longer.
+    about = ask.counted_prompt
+    return Expected((about * 98 // 100, 0, counted), (about * 102 // 100 + 1, 0, counted))

@@ -1,0 +1,107 @@
+"""Thousands of requests while everything under them is killed: at the end, the books are right to the last token."""
+
+import asyncio
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import pytest
+import redis
+from django.db import connections
+
+from billing.models import DeadLetter
+from headrace.testing.invariants import eventually
+from headrace.testing.stores import Services
+from headrace.testing.upstream import ScriptedUpstream
+from headrace.testing.web import ROOT
+from headrace.testing.world import World, at_rest
+from headrace.tests.chaos.asks import Asks
+from headrace.tests.chaos.books import audit
+from headrace.tests.chaos.crowd import Crowd
+from headrace.tests.chaos.monkey import Monkey
+from headrace.tests.chaos.parts import Parts
+from tenants.meters.holds import HOLDS, USAGE
+
+pytestmark = pytest.mark.chaos
+AT_ONCE = 48
+
+
+def test_the_books_are_right_after_everything_was_killed(
+    services: Services,
+    world: World,
+    secrets: list[str],
+    upstream: ScriptedUpstream,
+    parts: Parts,
+    seed: int,
+    requests: int,
+) -> None:
+    began = time.monotonic()
+
+    def say(text: str) -> None:
+        print(f"{time.monotonic() - began:6.1f} s {text}", flush=True)
+
+    say(f"CHAOS_SEED={seed} CHAOS_REQUESTS={requests}")
+    connections.close_all()
+    crowd = Crowd(world, secrets, parts.urls, Asks(seed), requests, AT_ONCE)
+    monkey = Monkey(parts, crowd, seed, say)
+    asyncio.run(storm(parts, crowd, monkey, seed))
+    say(f"{len(crowd.seen)} asked, {crowd.done} answered; worker killed {len(parts.deaths)} times at lines of its own")
+
+    come_to_rest(services, parts)
+    upstream.wait_until_idle(20)
+    say("at rest")
+    entries = upstream.requests()
+    books = audit(crowd.seen, entries)
+    say(f"records {dict(books.statuses)}, {books.exact} exact to the token, {books.corrections} corrections")
+    say(f"clients saw {dict(Counter(one.end for one in crowd.seen))}; cost {books.total}")
+    for wrong in books.wrong[:50]:
+        say(f"WRONG {wrong[:1000]}")
+    assert not books.wrong
+    assert not DeadLetter.objects.exists()
+    assert sorted(monkey.done) == sorted(fault.__name__ for fault in monkey.plan())
+    assert sum(monkey.flushed) > 0, "Valkey never lost everything with streams running"
+    checked = manage("ledger", "check", "--json")
+    report = json.loads(checked.stdout)
+    say(f"ledger check: {[(one['name'], one['compared'], one['total']) for one in report['checks']]}")
+    assert checked.returncode == 0, report
+    assert report["waiting"] == dict.fromkeys(report["waiting"], 0)
+
+
+async def storm(parts: Parts, crowd: Crowd, monkey: Monkey, seed: int) -> None:
+    await parts.start()
+    keeping = asyncio.create_task(parts.keep_worker(random.Random(f"{seed}/worker")))
+    await asyncio.gather(crowd.run(), monkey.run())
+    parts.is_mortal = False
+    parts.worker.kill()
+    while not parts.worker.is_running:  # noqa: ASYNC110
+        await asyncio.sleep(0.1)
+    keeping.cancel()
+
+
+def come_to_rest(services: Services, parts: Parts) -> None:
+    """Wait until nothing is held, nothing waits in the stream, and no spool has a file."""
+    with redis.Redis.from_url(services.redis_url) as client:
+
+        def left() -> str:
+            spooled = [path.name for path in (services.home / "spool").glob("*.jsonl")]
+            return f"{client.zcard(HOLDS)} holds, {client.xlen(USAGE)} entries, spooled {spooled}" + (
+                parts.worker.last_words()
+            )
+
+        eventually(lambda: left().startswith("0 holds, 0 entries, spooled []"), 60, left)
+        at_rest(client)
+
+
+def manage(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, str(ROOT / "manage.py"), *arguments],
+        env=os.environ,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
