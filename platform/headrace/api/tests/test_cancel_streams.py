@@ -62,7 +62,8 @@ async def test_it_ends_at_every_moment_after_the_first_byte(
     assert records["before-done"]["output_tokens"] == 3
     assert records["uncounted"]["usage_source"] in {"counted", "estimated"}
     assert 5 <= records["uncounted"]["output_tokens"] <= 2 * sent[records["uncounted"]["upstream_id"]]  # by text alone
-    assert 3 <= records["fast"]["output_tokens"] <= sent[records["fast"]["upstream_id"]] < 100_000
+    # The upstream counts a token once it is written, which may be after we have it.
+    assert 3 <= records["fast"]["output_tokens"] <= sent[records["fast"]["upstream_id"]] + 1 < 100_000
 
 
 @pytest.fixture

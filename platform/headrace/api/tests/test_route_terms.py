@@ -109,7 +109,8 @@ def test_a_copy_ends_when_the_client_of_its_original_leaves(
     body = place.body(prompt(tokens=1000, stall_after=2), model=model, stream=True)
     url, headers = f"{place.web.url}/v1/chat/completions", place.world.headers()
     with httpx.Client(trust_env=False) as client, client.stream("POST", url, json=body, headers=headers) as answer:
-        next(answer.iter_raw())
+        chunks = answer.iter_raw()  # kept: what is collected closes the connection
+        next(chunks)
         eventually(lambda: second.stats()["open"] == 1)
     second.wait_until_idle(5)
     eventually(lambda: len(records(place.web, model)) == 2)

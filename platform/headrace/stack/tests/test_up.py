@@ -52,9 +52,11 @@ def test_it_tells_scripts_where_things_are_and_others_nothing(up: Up) -> None:
 def test_it_lets_the_administrator_in(up: Up) -> None:
     admin = up.demo["admin"]
     with httpx.Client(follow_redirects=True) as browser:
-        browser.get(admin["url"])
-        form = {"username": admin["username"], "password": admin["password"], "next": "/admin/"}
-        page = browser.post(f"{admin['url']}login/", data=form | {"csrfmiddlewaretoken": browser.cookies["csrftoken"]})
+        entrance = browser.get(admin["url"])
+        form = {"login": admin["username"], "password": admin["password"]}
+        page = browser.post(
+            str(entrance.url), data=form | {"csrfmiddlewaretoken": browser.cookies["csrftoken"], "next": "/admin/"}
+        )
     assert page.status_code == 200
     assert page.url.path == "/admin/"
 

@@ -11,7 +11,7 @@ from headrace.stack.tests.running import Up, is_alive
 def test_it_leaves_nothing_running_when_it_is_killed_or_stopped(tmp_path: Path) -> None:
     up = Up(tmp_path / "home").wait_ready()
     demo, pids = up.demo, up.pids()
-    assert len(pids) == 5
+    assert len(pids) == 6
     os.kill(up.process.pid, signal.SIGKILL)
     up.process.wait()
 
