@@ -61,7 +61,8 @@ def check_ledger() -> None:
 def keep_budgets() -> None:
     try:
         with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=10) as client:
-            counters.keep(client)
+            # As long as leases are renewed each (headrace/api/pulse.py), and a moment for it.
+            counters.keep(client, patience=settings.LEASE_SECONDS / 3 + 1)
     except (OperationalError, InterfaceError, redis.RedisError) as error:
         log.warning("budgets' counters wait: %s", str(error).splitlines()[0])
 

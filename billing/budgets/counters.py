@@ -64,10 +64,12 @@ def current(budgets: Iterable[Budget], now: datetime, *, zones: Zones | None = N
     return [Part(budget, zones.window_at(budget.tenant_id, budget.period, now)) for budget in budgets]
 
 
-def keep(client: "redis.Redis", *, now: datetime | None = None) -> int:
+def keep(client: "redis.Redis", *, now: datetime | None = None, patience: float = 0) -> int:
     """Make the counters that are missing, of this window and the next; how many. For every second.
 
-    After a loss (another server, or another run of it) none is trusted: all are made anew.
+    After a loss (another server, or another run of it) none is trusted: all are made anew. With the data the holds of
+    running requests may be lost, until their processes put them back: so none is trusted again for `patience` seconds,
+    within which every process that lives renews its leases; then all are made once more.
     """
     now = now or datetime.now(UTC)
     run = counters.run_id(client)
@@ -76,13 +78,17 @@ def keep(client: "redis.Redis", *, now: datetime | None = None) -> int:
     counters.let_go(client, [part.key for part in _with_next(disabled, now, zones)])
     needed = {part.key: part for part in _with_next(budgets, now, zones)}
     if not counters.is_trusted(client, run):
-        if needed:
-            log.warning("the budgets' counters are made anew: %d", len(needed))
-        counters.drop(client, keep=())
-        rebuild(client, needed.values())
-        counters.note_young(client, needed)
-        counters.trust(client, run)
-        return len(needed)
+        doubted = counters.doubted_ms(client, run)
+        is_over = doubted >= patience * 1000
+        if is_over or not doubted:
+            if needed:
+                log.warning("the budgets' counters are made anew: %d", len(needed))
+            counters.drop(client, keep=())
+            rebuild(client, needed.values())
+            counters.note_young(client, needed)
+            if is_over:
+                counters.trust(client, run)
+            return len(needed)
     found = counters.read(client, list(needed))
     missing = {key for key, counter in zip(needed, found, strict=True) if counter is None}
     grown = counters.grown(client, ms=GROWN_MS)
@@ -99,15 +105,17 @@ def keep(client: "redis.Redis", *, now: datetime | None = None) -> int:
 
 
 def rebuild_all(client: "redis.Redis", budgets: Iterable[Budget] | None = None, *, now: datetime | None = None) -> int:
-    """Make the counters of these budgets anew (all enabled ones, and drop what is of no budget); how many."""
-    run, chosen = counters.run_id(client), budgets
+    """Make the counters of these budgets anew (all enabled ones, and drop what is of no budget); how many.
+
+    After a loss it is `keep` that trusts them again.
+    """
+    chosen = budgets
     if chosen is None:
         chosen = Budget.objects.filter(enabled=True)
     parts = _with_next(chosen, now or datetime.now(UTC), read_zones())
     rebuild(client, parts)
     if budgets is None:
         counters.drop(client, keep=[part.key for part in parts])
-        counters.trust(client, run)
     return len(parts)
 
 

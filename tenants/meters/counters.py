@@ -16,6 +16,8 @@ from tenants.meters.scripts import REBUILD, TRUST, Argument
 WANTED = "hr:budgets:wanted"
 YOUNG = "hr:budgets:young"
 EPOCH = "hr:epoch"
+DOUBT = "hr:epoch:doubted:"
+_DOUBT_SECONDS = 24 * 3600
 PREFIX = "hr:b:"
 # What a hash field can take (2^63) with room for what is added; more is counted as this much.
 MOST = 9 * 10**18
@@ -118,8 +120,16 @@ def is_trusted(client: "redis.Redis", run: str) -> bool:
     return epoch is not None and epoch.decode() == run
 
 
+def doubted_ms(client: "redis.Redis", run: str) -> int:
+    """How long ago this was first asked of this run of the server, until `trust` or the next loss; 0: now."""
+    now = _now_ms(client)
+    since: Any = client.set(DOUBT + run, now, nx=True, get=True, ex=_DOUBT_SECONDS)
+    return 0 if since is None else now - int(since)
+
+
 def trust(client: "redis.Redis", run: str) -> bool:
     """Vouch for all counters, made in this run of the server; False if it is another by now."""
+    client.delete(DOUBT + run)
     return bool(TRUST.call_sync(client, [EPOCH], [run]))
 
 

@@ -1,4 +1,4 @@
-"""The life of a hold: admit, move, renew, settle, correct; and the list of those that live.
+"""The life of a hold: admit, move, renew, rehold, settle, correct; and the list of those that live.
 
 The async verbs serve the data plane, the sync ones Celery and the command line; both call the same scripts.
 """
@@ -11,12 +11,25 @@ import redis
 import redis.asyncio
 
 from tenants.meters.meter import COST, Meter
-from tenants.meters.scripts import ADMIT, CORRECT, EXPIRED, GRACE, MOVE, REJOIN, RENEW, SETTLE, WITHDRAW, Argument
+from tenants.meters.scripts import (
+    ADMIT,
+    CORRECT,
+    EXPIRED,
+    GRACE,
+    MOVE,
+    REHOLD,
+    REJOIN,
+    RENEW,
+    SETTLE,
+    WITHDRAW,
+    Argument,
+)
 from tenants.meters.waiting import Waiter
 
 HOLDS = "hr:holds"
 USAGE = "hr:usage"
 REAPER = "hr:reaper"
+LIFE = "hr:life"
 # A tombstone outlives every late word about its request: a stalled process, a spool that waited for Redis.
 TOMBSTONE_SECONDS = 24 * 3600
 # An admission that was given up can only come late from a buffer of the network or of a frozen Redis.
@@ -227,6 +240,35 @@ async def renew(
         arguments += [request_id, (steps or {}).get(request_id, 0), state]
     answer = await RENEW.call(client, [HOLDS], arguments)
     return {request_id: word.decode() for request_id, word in zip(progress, answer, strict=True)}
+
+
+class Lost(msgspec.Struct):
+    """A running request whose hold Redis lost: what its hold was, and how far it is."""
+
+    request_id: str
+    taken: Taken
+    record: bytes
+    progress: bytes
+    step: int
+
+
+async def rehold(client: "redis.asyncio.Redis", *, lease_ms: int, lost: list[Lost]) -> dict[str, str]:
+    """Put their holds back, beyond the limits if need be; the state of each, as of `renew`. May be repeated."""
+    arguments: list[Argument] = [lease_ms]
+    for one in lost:
+        cost = one.taken.amounts.get(COST, "")
+        arguments += [one.request_id, one.record, one.taken.as_json(), cost, one.step, one.progress]
+    answer = await REHOLD.call(client, [HOLDS], arguments)
+    return {one.request_id: word.decode() for one, word in zip(lost, answer, strict=True)}
+
+
+async def life(client: "redis.asyncio.Redis", word: str) -> str:
+    """The word by which Redis's data are known, kept with them: another than before means that they were lost.
+
+    word: to be theirs, where they have none.
+    """
+    known: bytes | None = await client.set(LIFE, word, nx=True, get=True)  # type: ignore[assignment]
+    return word if known is None else known.decode()
 
 
 def _settle_arguments(

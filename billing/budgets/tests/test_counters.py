@@ -1,5 +1,6 @@
 """Counters follow the ledger: made ahead, made anew when lost, set and never added to."""
 
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -94,6 +95,28 @@ def test_it_trusts_nothing_after_a_loss(valkey: "redis.Redis") -> None:
     assert spent(valkey, budget, NOW) == 0
     assert not valkey.exists("hr:b:4711:0")
     assert counters.is_trusted(valkey, counters.run_id(valkey))
+
+
+def test_it_waits_after_a_loss_until_running_requests_could_put_their_holds_back(valkey: "redis.Redis") -> None:
+    make_tenant()
+    budget = make()
+    run = counters.run_id(valkey)
+    assert budgets.keep(valkey, now=NOW, patience=0.3) == 2
+    time.sleep(0.2)
+    assert budgets.keep(valkey, now=NOW, patience=0.3) == 0
+    assert not counters.is_trusted(valkey, run)
+    [part] = budgets.current([budget], NOW)
+    valkey.hset(part.key, "spent", "999")
+    budgets.rebuild_all(valkey, now=NOW)
+    assert not counters.is_trusted(valkey, run)
+    time.sleep(0.15)
+    assert budgets.keep(valkey, now=NOW, patience=0.3) == 2
+    assert counters.is_trusted(valkey, run)
+    assert spent(valkey, budget, NOW) == 0
+    for _ in range(2):  # and at the next loss, although the server is the same
+        valkey.flushall()
+        budgets.keep(valkey, now=NOW, patience=60)
+        assert not counters.is_trusted(valkey, run)
 
 
 def test_it_makes_a_counter_that_a_request_of_an_old_window_missed(valkey: "redis.Redis") -> None:

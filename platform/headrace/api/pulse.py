@@ -6,8 +6,10 @@ to a quarter of a second.
 
 import asyncio
 import logging
+import secrets
 import time
 
+import msgspec
 import redis
 import redis.asyncio
 from django.conf import settings
@@ -18,8 +20,11 @@ from headrace.api.errors import ApiError
 from headrace.api.estimate import Estimator
 from headrace.api.exchange import ClientLeft, Exchange
 from tenants.meters import holds
+from tenants.meters.holds import Lost
 
 log = logging.getLogger("headrace.pulse")
+
+_encode = msgspec.json.encode
 
 BEAT_SECONDS = 0.25
 _BATCH = 500
@@ -38,6 +43,7 @@ class Pulse:
         self._lease = lease_seconds
         self._running: dict[str, Exchange] = {}
         self._is_renewing = True
+        self._life = ""  # of the data in Redis: another's are not those our holds were in
 
     def __len__(self) -> int:
         return len(self._running)
@@ -68,22 +74,40 @@ class Pulse:
                     due(now)
 
     async def renew_for_ever(self) -> None:
-        """Prolong all leases every third of a lease, and tell of newly opened upstreams within a beat."""
+        """Prolong all leases every third of a lease, and tell of newly opened upstreams within a beat.
+
+        Holds that Redis has lost are put back: within a beat where it has lost everything.
+        """
         last = time.monotonic()
         while True:
             await asyncio.sleep(min(BEAT_SECONDS, self._lease / 6))
-            due = time.monotonic() - last >= self._lease / 3
+            due = time.monotonic() - last >= self._lease / 3 or (self._running and await self._is_another_life())
             chosen = [each for each in self._running.values() if due or (each.opened and not each.announced)]
             if due:
                 last = time.monotonic()
             for start in range(0, len(chosen), _BATCH):
                 await self._renew(chosen[start : start + _BATCH])
 
+    async def _is_another_life(self) -> bool:
+        """Whether Redis has lost its data since this was last asked."""
+        before = self._life
+        try:
+            self._life = await holds.life(self._redis, secrets.token_hex(8))
+        except redis.RedisError:
+            return False
+        return before not in {"", self._life}
+
     async def _renew(self, exchanges: list[Exchange]) -> None:
         progress = {each.id: self._progress(each) for each in exchanges}
         steps = {each.id: each.step for each in exchanges}
+        lease_ms = int(self._lease * 1000)
         try:
-            states = await holds.renew(self._redis, lease_ms=int(self._lease * 1000), progress=progress, steps=steps)
+            states = await holds.renew(self._redis, lease_ms=lease_ms, progress=progress, steps=steps)
+            # One without room waits for it, and has lost its place as well: its queue tells it so.
+            if lost := [each for each in exchanges if states[each.id] == "lost" and each.has_room]:
+                log.warning("Redis lost %d holds of running requests; they are put back", len(lost))
+                told = [_lost(each, progress[each.id], steps[each.id]) for each in lost]
+                states |= await holds.rehold(self._redis, lease_ms=lease_ms, lost=told)
         except redis.RedisError as error:
             if self._is_renewing:  # once an outage, not once a try
                 log.warning("leases are not renewed: %s", type(error).__name__)
@@ -94,7 +118,6 @@ class Pulse:
         self._is_renewing = True
         for exchange in exchanges:
             exchange.announced = exchange.announced or progress[exchange.id] != b""
-            # "lost": Redis lost the hold; the stream goes on and its settlement appends the whole event.
             if states[exchange.id] in {"reaped", "ended"} and exchange.id in self._running:
                 exchange.interrupt(ApiError("lease_lost", "The gateway lost its hold on this request."))
 
@@ -111,6 +134,11 @@ class Pulse:
             if copies_only and exchange.event.kind != SHADOW:
                 continue
             exchange.interrupt(ApiError("no_capacity", "The gateway is stopping.", retry_after=1))
+
+
+def _lost(exchange: Exchange, progress: bytes, step: int) -> Lost:
+    record = _encode(exchange.event)
+    return Lost(request_id=exchange.id, taken=exchange.taken, record=record, progress=progress, step=step)
 
 
 def first_byte_seconds(exchange: Exchange) -> float:

@@ -19,14 +19,14 @@ from tenants.meters.counters import Counter
 
 
 @contextmanager
-def kept(seconds: float = 0.2) -> Iterator[None]:
-    """Make missing counters every so often, as the worker does each second."""
+def kept(seconds: float = 0.2, *, patience: float = 0) -> Iterator[None]:
+    """Make missing counters every so often, as the worker does each second. patience: as of budgets.keep."""
     done = threading.Event()
 
     def work() -> None:
         with redis.Redis.from_url(settings.REDIS_URL) as client:
             while not done.wait(seconds):
-                budgets.keep(client)
+                budgets.keep(client, patience=patience)
         connection.close()
 
     thread = threading.Thread(target=work)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from tenants.meters import holds
-from tenants.meters.holds import Ended, Gone, Refused, Taken, TooLarge
+from tenants.meters.holds import Ended, Gone, Lost, Refused, Taken, TooLarge
 from tenants.meters.meter import CONCURRENCY, OUTPUT_TOKENS, Meter, meters_of
 from tenants.meters.tests.model import Bucket, Hold, Model
 
@@ -160,6 +160,20 @@ class Meters(RuleBasedStateMachine):
         self.model.ended.add(request_id)
 
     @precondition(lambda self: self.model.lost)
+    @rule(data=st.data(), times=st.integers(1, 2))
+    def put_back(self, data: st.DataObject, times: int) -> None:
+        """Its process has learnt that its hold is lost: it takes what it took, beyond the limits if need be."""
+        request_id = data.draw(st.sampled_from(sorted(self.model.lost)))
+        hold = self.model.living[request_id] = self.model.lost.pop(request_id)
+        hold.is_expired = False
+        taken = self.taken(hold.amount, hold.limit, hold.most, hold.room)
+        lost = Lost(request_id=request_id, taken=taken, record=b"{}", progress=b"{}", step=hold.steps)
+        for repeat in range(times):
+            assert self.run(holds.rehold(self.client, lease_ms=LEASE, lost=[lost])) == {request_id: "held"}
+            if not repeat:
+                self.book(hold.limit, hold.amount)
+
+    @precondition(lambda self: self.model.lost)
     @rule(data=st.data())
     def settle_lost(self, data: st.DataObject) -> None:
         request_id = data.draw(st.sampled_from(sorted(self.model.lost)))
@@ -236,9 +250,7 @@ class Meters(RuleBasedStateMachine):
         return "held"
 
     def move(self, request_id: str, hold: Hold, room: int, step: int) -> str:
-        taken = self.taken(hold.amount, hold.limit, hold.most)
-        if room:
-            taken.meters.append(Meter("gauge", f"hr:room:{room}", ROOM, CONCURRENCY, "replica"))
+        taken = self.taken(hold.amount, hold.limit, hold.most, room)
         call = holds.move(self.client, request_id=request_id, step=step, taken=taken, record=b"{}", progress=b"{}")
         try:
             self.run(call)
@@ -248,8 +260,10 @@ class Meters(RuleBasedStateMachine):
             return "gone"
         return "moved"
 
-    def taken(self, amount: int, limit: int, most: int) -> Taken:
+    def taken(self, amount: int, limit: int, most: int, room: int = 0) -> Taken:
         meters = meters_of("key", "k1", {"output_tokens_per_minute": limit, "concurrency": most})
+        if room:
+            meters.append(Meter("gauge", f"hr:room:{room}", ROOM, CONCURRENCY, "replica"))
         return Taken(meters, {OUTPUT_TOKENS: amount, CONCURRENCY: 1})
 
     def book(self, limit: int, amount: int) -> None:

@@ -1,6 +1,6 @@
 """Any sequence of admissions, settlements, withdrawals, moves, crashes, reaping, late words, repeats, changed limits,
-new budgets, drains, rebuilds and losses conserves money: what is spent and held is what a simple model has of it, to
-the unit; nothing is negative; at rest nothing is held."""
+new budgets, drains, rebuilds, losses and holds put back after them conserves money: what is spent and held is what a
+simple model has of it, to the unit; nothing is negative; at rest nothing is held."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from tenants.meters import counters, holds
 from tenants.meters.counters import Wanted
-from tenants.meters.holds import Ended, Exhausted, Held, Rebuilding, Taken
+from tenants.meters.holds import Ended, Exhausted, Held, Lost, Rebuilding, Taken
 from tenants.meters.meter import COST, Meter
 
 HARD, SOFT, LATE = "hr:b:1:0", "hr:b:2:0", "hr:b:3:0"
@@ -174,6 +174,24 @@ class Money(RuleBasedStateMachine):
         self.stream += used
         self.ended.add(request_id)
 
+    @precondition(lambda self: self.lost)
+    @rule(data=st.data(), times=st.integers(1, 2))
+    def put_back(self, data: st.DataObject, times: int) -> None:
+        """Their process renews their leases, and learns that they are lost."""
+        for request_id in data.draw(st.sets(st.sampled_from(sorted(self.lost)), min_size=1)):
+            assert self.renewed(request_id) == "lost"
+            hold = self.living[request_id] = self.lost.pop(request_id)
+            hold.is_expired = False
+            for _ in range(times):
+                assert self.rehold(request_id, hold) == "held"
+            assert self.renewed(request_id) == "held"
+
+    @precondition(lambda self: self.ended)
+    @rule(data=st.data())
+    def put_back_after_the_end(self, data: st.DataObject) -> None:
+        request_id = data.draw(st.sampled_from(sorted(self.ended)))
+        assert self.rehold(request_id, Hold(3, set(self.budgets))) == "ended"
+
     @rule()
     def drain(self) -> None:
         self.ledger, self.stream = self.ledger + self.stream, 0
@@ -258,6 +276,20 @@ class Money(RuleBasedStateMachine):
         except Ended:
             return "ended"
         return "held"
+
+    def renewed(self, request_id: str) -> str:
+        states = self.run(holds.renew(self.client, lease_ms=LEASE, progress={request_id: b"{}"}))
+        return str(states[request_id])
+
+    def rehold(self, request_id: str, hold: Hold) -> str:
+        lost = Lost(
+            request_id=request_id,
+            taken=self.taken(hold.amount, sorted(hold.names)),
+            record=self.record(request_id),
+            progress=b"{}",
+            step=hold.steps,
+        )
+        return str(self.run(holds.rehold(self.client, lease_ms=LEASE, lost=[lost]))[request_id])
 
     def settle(self, request_id: str, used: int) -> None:
         said = self.settle_as(request_id, used)
