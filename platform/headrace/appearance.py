@@ -39,6 +39,7 @@ _GROUPS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "Ledger": [
         ("Cost", "query_stats", "costs:page"),
+        ("Settlement", "sync_alt", "settlement:page"),
         ("Exchange rates", "currency_exchange", "billing_exchangerate"),
         ("Records", "receipt_long", "billing_usagerecord"),
         ("Prices", "sell", "billing_price"),

@@ -8,6 +8,7 @@ from headrace.portal.views import failing
 urlpatterns = [
     path("admin/fleet/", include("headrace.fleet.urls")),
     path("admin/cost/", include("headrace.costs.urls")),
+    path("admin/settlement/", include("headrace.settlement.urls")),
     path("admin/sizing/", include("headrace.sizing.urls")),
     path("admin/", admin.site.urls),
     path("account/", include("allauth.urls")),

@@ -51,6 +51,15 @@ def duration(milliseconds: float | None) -> str:
     return f"{milliseconds:.0f} ms" if milliseconds >= 10 else f"{milliseconds:.1f} ms"
 
 
+def age(milliseconds: float) -> str:
+    """A stretch of time in the largest unit that says enough: 4 s, 3 min, 5 h, 12 days."""
+    seconds = max(0.0, milliseconds / 1000)
+    for unit, size in (("days", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:,.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
 def change(now: Decimal | int, before: Decimal | int) -> str:
     """What became of `before`: a signed percentage, or a word where there was nothing to compare with."""
     if not before:

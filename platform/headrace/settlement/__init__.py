@@ -1,0 +1,1 @@
+"""How settlement fares, for operators: what is on its way to the ledger, and who carries it."""
