@@ -2,7 +2,6 @@
 
 import time
 
-from billing.budgets.book import HARD
 from billing.usage import UsageEvent, iso, new_request_id, priced
 from headrace.api.charges import quotes_of, worst_cost
 from headrace.api.chat_request import ChatRequest
@@ -10,18 +9,16 @@ from headrace.api.errors import ApiError
 from headrace.api.exchange import Exchange
 from headrace.api.fit import Fit, Place
 from headrace.api.gateway import Gateway
-from headrace.api.holding import count_prompt, hold, withdraw
+from headrace.api.holding import count_prompt, hold
 from headrace.api.places import MOST_ROOMS, check_unknown, first_places
 from headrace.api.refusals import no_price, refusal
 from routing.catalog import Route
 from tenants.keyring import Principal
-from tenants.meters.holds import Exhausted, Held, Level, NotHeld, Taken
+from tenants.meters.holds import Exhausted, Held, NotHeld, Taken
 from tenants.meters.meter import CONCURRENCY, COST, INPUT_TOKENS, OUTPUT_TOKENS, REQUESTS
 
 # What a meter of money can take in one step; dearer requests fit no budget either.
 _DEAREST = 10**18
-# Below this part of a hard budget, or what a prompt may cost beyond its estimate, it is counted by the engine.
-_NEAR = 10
 
 
 def find_route(gateway: Gateway, principal: Principal, model: str) -> Route:
@@ -39,7 +36,8 @@ async def admit(
 ) -> Exchange:
     """Take the request's worst case from every meter above its key, or raise ApiError having taken nothing.
 
-    Where an estimate's error could decide on a hard budget, the engine counts the prompt and it is taken anew.
+    From a hard budget its prompt takes the most tokens that it can be, so that no number of them passes it. Where that
+    does not fit, the engine is asked to count it.
     """
     route = find_route(gateway, principal, chat.model)
     principal = principal.for_model(chat.model)
@@ -49,18 +47,13 @@ async def admit(
     exchange = _draft(gateway, principal, chat, labels, priority, route, found)
     try:
         exchange.levels = await hold(gateway, exchange, found)
-        if not any(_is_near(exchange, level) for level in exchange.levels):
-            return exchange
-        counted = await count_prompt(gateway, exchange, is_held=True)
-        if counted is None or counted <= fit.prompt:
-            return exchange
-        await withdraw(gateway, exchange)
+        return exchange
     except NotHeld as said:
-        counted = await count_prompt(gateway, exchange, is_held=False) if _may_fit(exchange, said) else None
+        counted = await count_prompt(gateway, exchange) if _may_fit(exchange, said) else None
         if counted is None:
             raise refusal(exchange, said) from None
     found = [(one, Fit(counted, fit.max_tokens)) for one, _ in found if one.target is choice.target]
-    exchange = _draft(gateway, principal, chat, labels, priority, route, found)
+    exchange = _draft(gateway, principal, chat, labels, priority, route, found, is_counted=True)
     try:
         exchange.levels = await hold(gateway, exchange, found)
     except NotHeld as said:
@@ -76,8 +69,13 @@ def _draft(
     priority: str,
     route: Route,
     found: list[Place],
+    *,
+    is_counted: bool = False,
 ) -> Exchange:
-    """The request as it would be admitted now, to the first of `found` that has room. Raises ApiError."""
+    """The request as it would be admitted now, to the first of `found` that has room. Raises ApiError.
+
+    is_counted: whether its prompt is the engine's count, not an estimate.
+    """
     choice, fit = found[0]
     target, replica = choice.target, choice.replica
     prompt, max_tokens = fit.prompt, fit.max_tokens
@@ -85,15 +83,17 @@ def _draft(
     request_id = new_request_id(now_ms)
     quotes = quotes_of(gateway.snapshot.prices, principal, route, now_ms)
     quote = quotes[target.name]
+    book = gateway.snapshot.budgets
+    budgets = book.above(tenant=principal.tenant, project=principal.project, key=principal.key, model=chat.model)
+    is_bounded = not is_counted and any(budget.hard for budget in budgets)
+    held_prompt = max(prompt, min(chat.prompt_ceiling, route.context_window)) if is_bounded else prompt
     amounts = {
         REQUESTS: 1,
         INPUT_TOKENS: prompt,
         OUTPUT_TOKENS: chat.n * max_tokens,
         CONCURRENCY: 1,
-        COST: min(_DEAREST, worst_cost(quotes, prompt, chat.n * max_tokens)),
+        COST: min(_DEAREST, worst_cost(quotes, held_prompt, chat.n * max_tokens)),
     }
-    book = gateway.snapshot.budgets
-    budgets = book.above(tenant=principal.tenant, project=principal.project, key=principal.key, model=chat.model)
     meters = principal.meters + book.meters(budgets, at_ms=now_ms)
     event = UsageEvent(
         request_id=str(request_id),
@@ -119,6 +119,7 @@ def _draft(
         event=priced(event),
         quotes=quotes,
         prompt_estimate=prompt,
+        held_prompt=held_prompt,
         max_tokens=max_tokens,
         priority=priority,
     )
@@ -129,19 +130,6 @@ def _draft(
     return exchange
 
 
-def _is_near(exchange: Exchange, level: Level) -> bool:
-    """Whether so little is left of a hard budget that an estimate's error might pass it."""
-    if level.meter.kind != HARD:
-        return False
-    return level.free * _NEAR < level.meter.limit or level.free < _largest_error(exchange)
-
-
-def _largest_error(exchange: Exchange) -> int:
-    """What the prompt may cost beyond what was taken for it, in 1e-9 units, if each of its bytes is a token."""
-    prompt = min(exchange.chat.most_prompt, exchange.route.context_window)
-    return worst_cost(exchange.quotes, prompt, exchange.most_output) - exchange.taken.amounts[COST]
-
-
 def _may_fit(exchange: Exchange, said: NotHeld) -> bool:
-    """Whether a prompt smaller than estimated might fit the budget that refused."""
+    """Whether a prompt smaller than was to be held might fit the budget that refused."""
     return isinstance(said, Exhausted | Held) and worst_cost(exchange.quotes, 1, exchange.most_output) <= said.left

@@ -10,6 +10,10 @@ from headrace.api.messages import BadMedia, Content, Messages, check
 
 # With the client's own request id, this stays within what a record takes (16 KiB).
 _MOST_LABELS = 12 * 1024
+# Beyond the estimate's own few: ChatML takes 5, Llama's headers and gpt-oss' channels 6 to 8 a message.
+_FRAME_TOKENS = 12
+# The longest text that the templates of open models begin with by themselves has some 600 tokens (Mistral Small).
+_TEMPLATE_TOKENS = 2048
 _encode = msgspec.json.encode
 _shallow = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _messages = msgspec.json.Decoder(Messages)
@@ -39,6 +43,15 @@ class ChatRequest(msgspec.Struct):
     def most_prompt(self) -> int:
         """More tokens than the prompt can be, its template aside: no token is less than a byte."""
         return self.content.text_bytes + self.schema_bytes + 16 * self.content.other_tokens
+
+    @property
+    def prompt_ceiling(self) -> int:
+        """What a budget has to have for the prompt: a token a byte, and more than templates add; media as estimated.
+
+        Templates put a frame around each message, write schemas out in lines, and may begin with a text of their own.
+        """
+        size = self.content.text_bytes + 2 * self.schema_bytes + self.content.other_tokens
+        return size + _FRAME_TOKENS * len(self.content.messages) + _TEMPLATE_TOKENS
 
     def upstream_fields(self) -> dict[str, Any]:
         return {"messages": self.content.messages, **self.passed}

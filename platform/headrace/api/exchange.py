@@ -48,6 +48,7 @@ class Exchange:
         event: UsageEvent,
         quotes: Quotes,
         prompt_estimate: int,
+        held_prompt: int,
         max_tokens: int,
         priority: str,
     ) -> None:
@@ -57,6 +58,7 @@ class Exchange:
         self.taken, self.event = taken, event
         self.quotes = quotes  # by target's name: its price when the request was admitted, None = unpriced
         self.prompt_estimate, self.max_tokens = prompt_estimate, max_tokens
+        self.held_prompt = held_prompt  # the tokens of it for which budgets were asked
         self.priority = priority  # its class in the queue, and for engines that order by it
         self.levels: list[Level] = []
         self.held_max_tokens = max_tokens  # what admission held for each choice: no later attempt may ask for more

@@ -30,30 +30,11 @@ async def hold(gateway: Gateway, exchange: Exchange, found: list[Place]) -> list
         raise
 
 
-async def count_prompt(gateway: Gateway, exchange: Exchange, *, is_held: bool) -> int | None:
+async def count_prompt(gateway: Gateway, exchange: Exchange) -> int | None:
     """The prompt's tokens by the engine's tokenizer; None where it cannot say."""
     if exchange.chat.content.modalities != {"text"}:
         return None
-    try:
-        return await gateway.client.count_prompt(exchange.replica.upstream, exchange.chat.upstream_fields())
-    except asyncio.CancelledError:
-        if is_held:
-            gateway.background(gateway.settler.finish(exchange, "cancelled"))
-        raise
-
-
-async def withdraw(gateway: Gateway, exchange: Exchange) -> None:
-    """Undo the hold as if it had never been asked for."""
-    gateway.placing.ended(exchange)
-    gateway.queueing.forget(exchange.id)
-    await asyncio.shield(gateway.background(_withdraw(gateway, exchange.id)))
-
-
-async def _withdraw(gateway: Gateway, request_id: str) -> None:
-    try:
-        await holds.withdraw(gateway.redis, [request_id])
-    except redis.RedisError:
-        gateway.withdrawals.add(request_id)
+    return await gateway.client.count_prompt(exchange.replica.upstream, exchange.chat.upstream_fields())
 
 
 async def _give_back(gateway: Gateway, exchange: Exchange, taking: "asyncio.Task[list[Level]]") -> None:

@@ -107,20 +107,19 @@ def check(messages: list[Message], media_hosts: list[str]) -> Content:
     for position, message in enumerate(messages):
         message.annotations = message.audio = None
         other += _MESSAGE_TOKENS
-        for text in (message.reasoning_content, message.refusal, message.name):
-            text_bytes += len(text) if text else 0
+        for text in (message.reasoning_content, message.refusal, message.name, message.tool_call_id):
+            text_bytes += _size(text) if text else 0
         for call in message.tool_calls or ():
-            text_bytes += len(call.function.arguments.encode()) + len(call.function.name)
+            text_bytes += _size(call.function.arguments) + _size(call.function.name) + _size(call.id)
         if isinstance(message.content, str):
-            # UTF-8 length without encoding where the string is ASCII, as most are.
-            text_bytes += len(message.content) if message.content.isascii() else len(message.content.encode())
+            text_bytes += _size(message.content)
             continue
         for place, part in enumerate(message.content or ()):
             match part:
                 case TextPart():
-                    text_bytes += len(part.text.encode())
+                    text_bytes += _size(part.text)
                 case RefusalPart():
-                    text_bytes += len(part.refusal.encode())
+                    text_bytes += _size(part.refusal)
                 case ImagePart():
                     _allowed(part.image_url.url, "image", media_hosts, f"messages[{position}].content[{place}]")
                     other += _IMAGE_TOKENS.get(str(part.image_url.detail), _IMAGE_DEFAULT)
@@ -134,6 +133,11 @@ def check(messages: list[Message], media_hosts: list[str]) -> Content:
                     other += 1 + len(part.input_audio.data) // _AUDIO_BYTES_PER_TOKEN
                     kinds.add("audio")
     return Content(messages, text_bytes, other, frozenset(kinds))
+
+
+def _size(text: str) -> int:
+    """UTF-8 length, without encoding where the string is ASCII, as most are."""
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def _allowed(url: str, kind: str, hosts: list[str], place: str) -> None:

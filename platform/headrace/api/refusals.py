@@ -76,7 +76,7 @@ def largest_output(exchange: Exchange, left: int) -> int:
     least, above = 0, exchange.max_tokens
     while least < above - 1:
         middle = (least + above) // 2
-        if worst_cost(exchange.quotes, exchange.prompt_estimate, exchange.chat.n * middle) <= left:
+        if worst_cost(exchange.quotes, exchange.held_prompt, exchange.chat.n * middle) <= left:
             least = middle
         else:
             above = middle

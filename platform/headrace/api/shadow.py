@@ -126,5 +126,6 @@ def _drafted(gateway: Gateway, exchange: Exchange, found: list[Place]) -> Exchan
         event=priced(event),
         quotes={choice.target.name: _FREE},
         prompt_estimate=fit.prompt,
+        held_prompt=fit.prompt,
         max_tokens=fit.max_tokens,
     )

@@ -1,0 +1,97 @@
+"""Prompts of more tokens than they look like, many at once, at a provider that counts for nobody: within the budget."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import redis
+
+from billing.models import Budget
+from headrace.api.tests.calling import Place
+from headrace.testing.budgets import add_budget, counter, kept, on_record
+from headrace.testing.invariants import eventually
+from headrace.testing.upstream import prompt
+from headrace.testing.world import at_rest, drained
+
+UNIT = 10**9
+# A token of each byte, such as of rare characters: the estimate is a quarter of it.
+SIZE = 3000
+DENSE = prompt("\u17d8" * (SIZE // 3), prompt_tokens=SIZE, tokens=1, first_ms=300)
+
+
+@pytest.fixture(scope="module")
+def hosted(sites: dict[str, Place]) -> str:
+    """A provider's model; a token of its prompts costs a unit, output nothing."""
+    place = next(iter(sites.values()))
+    model = place.add_model(provider=True)
+    place.world.price(model=model, input="1000000", cached_input="1000000", output="0")
+    return model
+
+
+@pytest.fixture(autouse=True)
+def keeping() -> Iterator[None]:
+    with kept():
+        yield
+
+
+def budget_of(sites: dict[str, Place], model: str, amount: int, name: str, **fields: object) -> tuple[Budget, str]:
+    world = next(iter(sites.values())).world
+    key, secret = world.add_key()
+    budget = add_budget(world, amount, name, key=key.public_id, **fields)
+    for site in sites.values():
+        site.wait_known(model, secret=secret)
+        eventually(lambda site=site: site.chat(secret=secret).status != 503)  # type: ignore[misc]
+    time.sleep(0.5)  # the counter
+    return budget, secret
+
+
+def test_many_at_once_do_not_pass_a_hard_budget(sites: dict[str, Place], hosted: str, valkey: "redis.Redis") -> None:
+    budget, secret = budget_of(sites, hosted, 50_000, "dense")
+    places = list(sites.values())
+    asked = 0
+    with ThreadPoolExecutor(40) as threads:
+        for _ in range(6):
+            said = list(
+                threads.map(lambda n: places[n % 2].chat(DENSE, secret=secret, model=hosted, max_tokens=1), range(40))
+            )
+            codes = Counter("ok" if one.status == 200 else one.error["code"] for one in said)
+            assert set(codes) <= {"ok", "budget_held", "budget_exhausted", "redis_unavailable"}, codes
+            asked += codes["ok"]
+            if set(codes) == {"budget_exhausted"}:
+                break
+    at_rest(valkey)
+    drained(valkey)
+    found = counter(valkey, budget)
+    assert found.held == 0
+    assert found.spent == on_record(budget) == asked * SIZE * UNIT <= 50_000 * UNIT
+    assert asked >= 10  # most of it is usable
+
+
+def test_the_largest_max_tokens_is_named_beside_what_the_prompt_may_be(
+    sites: dict[str, Place], hosted: str, valkey: "redis.Redis"
+) -> None:
+    place = next(iter(sites.values()))
+    place.world.price(model=hosted, input="1000000", cached_input="1000000", output="1000000")
+    _, secret = budget_of(sites, hosted, 10_000, "named")
+    answer = place.chat(DENSE, secret=secret, model=hosted, max_tokens=9000)
+    assert (answer.status, answer.error["code"]) == (402, "budget_exhausted")
+    most = int(answer.error["message"].rpartition(" is ")[2].rstrip("."))
+    assert 2000 < most < 10_000 - SIZE
+    assert place.chat(DENSE, secret=secret, model=hosted, max_tokens=most + 1).status == 402
+    assert place.chat(DENSE, secret=secret, model=hosted, max_tokens=most).status == 200
+
+
+def test_a_soft_budget_holds_what_the_prompt_is_estimated_at(
+    sites: dict[str, Place], hosted: str, valkey: "redis.Redis"
+) -> None:
+    budget, secret = budget_of(sites, hosted, 10_000, "soft", hard=False)
+    place = next(iter(sites.values()))
+    with ThreadPoolExecutor(1) as threads:
+        slow = prompt("x" * SIZE, prompt_tokens=900, tokens=1, first_ms=1500)
+        asked = threads.submit(place.chat, slow, secret=secret, model=hosted, max_tokens=1)
+        eventually(lambda: counter(valkey, budget).held > 0)
+        assert counter(valkey, budget).held < (SIZE + 1000) * UNIT
+        assert asked.result().status == 200
+    at_rest(valkey)
