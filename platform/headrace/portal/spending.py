@@ -17,6 +17,7 @@ from billing.models import Budget, UsageHour
 from headrace.portal import figures
 
 TOP = 5
+MOST = 200  # budgets on a page
 log = logging.getLogger("headrace.portal")
 
 

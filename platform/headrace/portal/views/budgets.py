@@ -11,22 +11,24 @@ from django.utils import timezone
 from billing.models import Budget, BudgetAlert
 from headrace.portal import spending
 from headrace.portal.access import May
+from headrace.portal.forecast import forecasts
 from headrace.portal.forms.budgets import BudgetForm
 from headrace.portal.request import PortalRequest
 from tenants.models import ApiKey, Tenant
 
-MOST = 200  # on one page
 PAGE = 50
 _DIMENSIONS = (("project", "project"), ("key", "API key"), ("model", "model"))
 
 
 def listing(request: PortalRequest) -> HttpResponse:
     """Those in force first, by name."""
-    found = list(_of(request.tenant).order_by("-enabled", "name")[:MOST])
+    found = list(_of(request.tenant).order_by("-enabled", "name")[: spending.MOST])
+    now = timezone.now()
+    shown = spending.shown(found, now)
     context = {
-        "shown": spending.shown(found, timezone.now()),
-        "keys": _key_names(request, {budget.key for budget in found}),
-        "most": MOST if len(found) == MOST else None,
+        "shown": list(zip(shown, forecasts(request.tenant, shown, now), strict=True)),
+        "keys": key_names(request, {budget.key for budget in found}),
+        "most": spending.MOST if len(found) == spending.MOST else None,
     }
     return render(request, "portal/budgets.html", context)
 
@@ -42,7 +44,8 @@ def create(request: PortalRequest) -> HttpResponse:
 
 def one(request: PortalRequest, budget: int) -> HttpResponse:
     row = _budget(request, budget)
-    [shown] = spending.shown([row], timezone.now())
+    now = timezone.now()
+    [shown] = spending.shown([row], now)
     tables = [
         (title, by, spending.used_by(shown, by))
         for by, title in _DIMENSIONS
@@ -51,8 +54,9 @@ def one(request: PortalRequest, budget: int) -> HttpResponse:
     named = {line.name for _, by, lines in tables if by == "key" for line in lines}
     context = {
         "one": shown,
+        "forecast": forecasts(request.tenant, [shown], now)[0],
         "tables": tables,
-        "keys": _key_names(request, {*named, row.key}),
+        "keys": key_names(request, {*named, row.key}),
         "alerts": list(_alerts(request.tenant).filter(budget=row)[:PAGE]),
         "adjustments": [
             (each, Decimal(each.nano).scaleb(-9))
@@ -98,7 +102,7 @@ def _budget(request: PortalRequest, pk: int) -> Budget:
     return row
 
 
-def _key_names(request: PortalRequest, ids: set[str]) -> dict[str, str]:
+def key_names(request: PortalRequest, ids: set[str]) -> dict[str, str]:
     """Finance reads of a key's budget, not of the key."""
     if not request.may(May.SEE_KEYS):
         return dict.fromkeys(ids, "one API key")

@@ -2,21 +2,25 @@
 
 import json
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 
-from billing.models import UsageHour
-from headrace.portal import amounts, figures
+from billing.models import Budget, UsageHour
+from headrace.portal import amounts, figures, spending
+from headrace.portal.access import May
 from headrace.portal.endpoint import api_base
+from headrace.portal.forecast import Forecast, forecasts
 from headrace.portal.period import CHOICES, Period, period
 from headrace.portal.request import PortalRequest
+from headrace.portal.views.budgets import key_names
 from headrace.portal.views.charting import chart
 from tenants.models import ApiKey
 
 RECENT = timedelta(days=7)  # that latencies are taken from, at most
+BUDGETS = 4  # shown, those nearest to their end
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +50,22 @@ def overview(request: PortalRequest) -> HttpResponse:
         "measured": latency.requests,
         "models": figures.grouped(rows, "model"),
         "projects": figures.grouped(rows, "project"),
+        "budgets": (budgets := _budgets(request, now)),
+        "keys": key_names(request, {one.budget.key for one, _ in budgets}),
         "unpriced": current.unpriced,
         "chart": json.dumps(_chart(span, figures.course(rows, by_hour=span.is_short))),
     }
     return render(request, "portal/overview.html", context)
+
+
+def _budgets(request: PortalRequest, now: datetime) -> list[tuple[spending.Shown, Forecast | None]]:
+    """Those in force that are nearest to their end, with where they go."""
+    if not request.may(May.SEE_BUDGETS):
+        return []
+    enabled = Budget.objects.of(request.tenant).filter(enabled=True).select_related("tenant").order_by("name")
+    shown = spending.shown(enabled[: spending.MOST], now)
+    nearest = sorted(shown, key=lambda one: -(one.standing.percent or 0))[:BUDGETS]
+    return list(zip(nearest, forecasts(request.tenant, nearest, now), strict=True))
 
 
 def _cards(currency: str, now: figures.Figures, before: figures.Figures, latency: figures.Latency) -> list[Card]:
@@ -99,8 +115,8 @@ def _cards(currency: str, now: figures.Figures, before: figures.Figures, latency
             "for the median request",
             parts=(
                 ("99 % within", amounts.duration(latency.ttft_p99)),
-                ("each token after it, median", amounts.duration(latency.tpot_p50)),
-                ("99 % within", amounts.duration(latency.tpot_p99)),
+                ("next tokens, median", amounts.duration(latency.tpot_p50)),
+                ("next tokens, 99 % within", amounts.duration(latency.tpot_p99)),
             )
             if latency.ttft_p50 is not None
             else (),
