@@ -1,6 +1,6 @@
 """A tenant's figures over a span of time, out of the hourly rollups; latencies out of the newest records alone."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -49,6 +49,12 @@ class Figures:
     def amount(self) -> Decimal | None:
         """The cost, None where nothing of it has a price."""
         return None if self.requests and self.unpriced >= self.requests and not self.cost else self.cost
+
+
+def added(name: Any, parts: Sequence[Figures]) -> Figures:
+    """The sums of `parts`, under another name."""
+    sums = {column: sum(getattr(part, column) for part in parts) for column in SUMS}
+    return Figures(name, **sums | {"cost": Decimal(sums["cost"])})
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,17 @@ import io
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from django.db.models import F, QuerySet, Sum
+from django.db.models import F, Sum
 from django.db.models.functions import TruncDay
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 
-from billing.models import UsageHour
-from headrace.portal import figures
+from headrace.portal import figures, labelled
+from headrace.portal.labelled import BY_LABEL
 from headrace.portal.period import CHOICES, Period, period
 from headrace.portal.request import PortalRequest, asked
 from headrace.portal.views.audit import spreadsheet_safe
@@ -23,23 +24,63 @@ from tenants.models import ApiKey, Tenant
 
 GROUPS = {"model": "Model", "project": "Project", "key": "API key", "target": "Target", "day": "Day", "hour": "Hour"}
 MOST = 1000  # lines on a page; a narrower filter shows the rest
+WITHOUT = "without it"  # the group of those that lack the label
 _DRAWN = 4  # groups in a chart, beside all others
+_OTHERS = "\0"  # no group's name: the database holds none
+
+
+class Hours:
+    """The report's figures out of the hourly sums."""
+
+    since: datetime | None = None  # of all the span
+
+    def __init__(self, tenant: Tenant, span: Period, by: str, chosen: dict[str, str]) -> None:
+        self._rows, self._by, self._by_hour = figures.hours(tenant, span.start, span.end, **chosen), by, span.is_short
+
+    def grouped(self) -> list[figures.Figures]:
+        return figures.grouped(self._rows, self._by)
+
+    def course(self, *, by_hour: bool) -> list[figures.Figures]:
+        return figures.course(self._rows, by_hour=by_hour)
+
+    def total(self) -> figures.Figures:
+        return figures.total(self._rows)
+
+    def tokens(self) -> list[tuple[Any, str, int]]:
+        """Tokens by the chart's step and group."""
+        step = F("hour") if self._by_hour else TruncDay("hour")
+        cells = self._rows.annotate(step=step).values_list("step", self._by)
+        return list(cells.annotate(tokens=Sum(F("input_tokens") + F("output_tokens"))))
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a page of usage shows, and its CSV says."""
+    """What a page of usage shows, and its CSV says. `label`: to which single requests are narrowed, with its value."""
 
     span: Period
     by: str
     chosen: dict[str, str]
+    label: tuple[str, str]
     lines: list[figures.Figures]
     total: figures.Figures
-    rows: QuerySet[UsageHour]
+    source: Hours | labelled.Labelled
 
     @property
     def is_cut(self) -> bool:
         return len(self.lines) == MOST
+
+    @property
+    def by_label(self) -> str:
+        """The label's name, "" where it is not grouped by one."""
+        return self.by.removeprefix(BY_LABEL) if self.by.startswith(BY_LABEL) else ""
+
+    @property
+    def is_of_records(self) -> bool:
+        return isinstance(self.source, labelled.Labelled)
+
+    @property
+    def heading(self) -> str:
+        return f"Label {self.by_label}" if self.by_label else GROUPS[self.by]
 
 
 def usage(request: PortalRequest) -> HttpResponse:
@@ -50,11 +91,14 @@ def usage(request: PortalRequest) -> HttpResponse:
         (name, GROUPS[name], [(each, names.get(each, each) if name == "key" else each) for each in known[name]])
         for name in figures.DIMENSIONS
     ]
+    offered = {*labelled.names(tenant, report.span), report.by_label, report.label[0]} - {""}
     context = {
         "report": report,
         "span": report.span,
         "periods": CHOICES,
         "groups": GROUPS,
+        "labels": sorted(offered),
+        "most": labelled.MOST,
         "filters": filters,
         "names": names,
         "query": request.GET.urlencode(),
@@ -69,7 +113,7 @@ def export(request: PortalRequest) -> HttpResponse:
     names = _key_names(tenant, {line.name for line in report.lines} if report.by == "key" else set())
     text = io.StringIO()
     table = csv.writer(text)
-    by = [report.by, "key_name"] if report.by == "key" else [report.by]
+    by = [spreadsheet_safe(report.by), "key_name"] if report.by == "key" else [spreadsheet_safe(report.by)]
     counts = ["requests", "failed", "cancelled", "unpriced"]
     tokens = ["uncached_input_tokens", "cached_input_tokens", "output_tokens"]
     table.writerow([*by, *counts, *tokens, "cost", "currency"])
@@ -89,7 +133,7 @@ def export(request: PortalRequest) -> HttpResponse:
         ]
         table.writerow(row)
     response = HttpResponse(text.getvalue(), content_type="text/csv; charset=utf-8")
-    name = f"usage-{tenant.slug}-{report.span.name}-by-{report.by}.csv"
+    name = f"usage-{tenant.slug}-{report.span.name}-by-{'label' if report.by_label else report.by}.csv"
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
 
@@ -97,17 +141,24 @@ def export(request: PortalRequest) -> HttpResponse:
 def _report(request: PortalRequest) -> Report:
     tenant = request.tenant
     span = period(asked(request, "period"), tenant.time_zone, timezone.now())
-    by = asked(request, "by") if asked(request, "by") in GROUPS else "model"
+    by = asked(request, "by")
+    is_by_label = by.startswith(BY_LABEL) and by != BY_LABEL
+    by = by if by in GROUPS or is_by_label else "model"
     chosen = {name: asked(request, name) for name in figures.DIMENSIONS}
-    rows = figures.hours(tenant, span.start, span.end, **chosen)
-    lines = figures.course(rows, by_hour=by == "hour")[::-1] if by in {"day", "hour"} else figures.grouped(rows, by)
-    return Report(span, by, chosen, lines[:MOST], figures.total(rows), rows)
+    label = (asked(request, "label"), asked(request, "value"))
+    is_course = by in {"day", "hour"}
+    source: Hours | labelled.Labelled = Hours(tenant, span, by, chosen)
+    if label[0] or is_by_label:
+        wanted = labelled.Wanted("" if is_course else by, chosen, *label)
+        source = labelled.labelled(tenant, span, wanted, by_hour=span.is_short or by == "hour")
+    lines = source.course(by_hour=by == "hour")[::-1] if is_course else source.grouped()
+    return Report(span, by, chosen, label, lines[:MOST], source.total(), source)
 
 
 def _chart(report: Report, names: dict[str, str]) -> dict[str, object]:
     """Tokens over time: of the largest groups and of all others together; of days and hours by kind of token."""
     if report.by in {"day", "hour"}:
-        steps = figures.course(report.rows, by_hour=report.span.is_short)
+        steps = report.source.course(by_hour=report.span.is_short)
         kinds = [
             ("Uncached input", "uncached_tokens"),
             ("Cached input", "cached_input_tokens"),
@@ -116,25 +167,19 @@ def _chart(report: Report, names: dict[str, str]) -> dict[str, object]:
         columns = [(title, [getattr(step, name) for step in steps]) for title, name in kinds]
         return chart(report.span, [step.name for step in steps], columns, unit="tokens")
     largest = sorted(report.lines, key=lambda line: -line.tokens)[:_DRAWN]
-    step = F("hour") if report.span.is_short else TruncDay("hour")
-    cells = (
-        report.rows.annotate(step=step)
-        .values_list("step", report.by)
-        .annotate(tokens=Sum(F("input_tokens") + F("output_tokens")))
-    )
-    return _stacked(report, list(cells), [line.name for line in largest], names)
+    return _stacked(report, report.source.tokens(), [line.name for line in largest], names)
 
 
 def _stacked(
     report: Report, cells: list[tuple[Any, str, int]], drawn: list[str], names: dict[str, str]
 ) -> dict[str, object]:
     moments = sorted({moment for moment, _, _ in cells})
-    sums: dict[str, dict[Any, int]] = {name: dict.fromkeys(moments, 0) for name in [*drawn, ""]}
+    sums: dict[str, dict[Any, int]] = {name: dict.fromkeys(moments, 0) for name in [*drawn, _OTHERS]}
     for moment, name, tokens in cells:
-        sums[name if name in drawn else ""][moment] += tokens
-    columns = [(names.get(name, name), list(sums[name].values())) for name in drawn]
-    if any(sums[""].values()):
-        columns.append(("All others", list(sums[""].values())))
+        sums[name if name in drawn else _OTHERS][moment] += tokens
+    columns = [(names.get(name, name) or WITHOUT, list(sums[name].values())) for name in drawn]
+    if any(sums[_OTHERS].values()):
+        columns.append(("All others", list(sums[_OTHERS].values())))
     return chart(report.span, moments, columns, unit="tokens")
 
 

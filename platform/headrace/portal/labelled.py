@@ -1,0 +1,129 @@
+"""Usage by label, out of single records: the rollups know no labels.
+
+It looks through the newest MOST records of a span, and is exact of those, corrections with their requests: never more
+work than that, however much is in the ledger. The reader is told how far back it looked.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import connections
+from django.utils import timezone
+
+from billing.ledger import SUMS
+from billing.models import UsageRecord
+from billing.usage import PRICING
+from headrace.portal.figures import DIMENSIONS, Figures, added
+from headrace.portal.figures import SUMS as NAMES
+from headrace.portal.period import Period
+from headrace.portal.rows import APP
+from tenants.models import Tenant
+
+MOST = 10_000
+NAMED = 1000  # newest records whose labels are offered to choose from
+OFFERED = 50
+BY_LABEL = "label:"  # how grouping by a label is asked for: label:user
+
+_TOKENS = frozenset({"input_tokens", "cached_input_tokens", "output_tokens"})
+# As UsageHour.total: the tokens of rows that price others late are those others'.
+_COLUMNS = ", ".join(
+    f"coalesce(sum({name}) FILTER (WHERE kind <> '{PRICING}'), 0)" if name in _TOKENS else SUMS[name] for name in NAMES
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """`by` is a dimension, `label:` and a label's name, or "" (time alone); `label` with `value` narrows."""
+
+    by: str
+    chosen: dict[str, str]
+    label: str = ""
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Sums by (step, group). Only what was admitted after `since` was looked at; None: all of the span."""
+
+    cells: list[tuple[datetime, Figures]]
+    since: datetime | None
+
+    def grouped(self) -> list[Figures]:
+        lines = _sums((figures.name, figures) for _, figures in self.cells)
+        return sorted(lines, key=lambda line: (-line.cost, -line.tokens, -line.requests, str(line.name)))
+
+    def course(self, *, by_hour: bool) -> list[Figures]:
+        """By the steps that were read, or by the days that hours make up."""
+        steps = ((step if by_hour else _midnight(step), figures) for step, figures in self.cells)
+        return sorted(_sums(steps), key=lambda line: line.name)
+
+    def total(self) -> Figures:
+        return added("", [figures for _, figures in self.cells])
+
+    def tokens(self) -> list[tuple[datetime, str, int]]:
+        return [(step, figures.name, figures.tokens) for step, figures in self.cells]
+
+
+def names(tenant: Tenant, span: Period) -> list[str]:
+    """The labels that the newest records of the span have."""
+    with connections[APP].cursor() as cursor:
+        cursor.execute(
+            "SELECT DISTINCT jsonb_object_keys(labels) AS name FROM (SELECT labels FROM billing_usagerecord"
+            " WHERE tenant = %s AND admitted_at >= %s AND admitted_at < %s"
+            " ORDER BY admitted_at DESC, request_id DESC LIMIT %s) AS newest ORDER BY name LIMIT %s",
+            [tenant.pk, span.start, span.end, NAMED, OFFERED],
+        )
+        return [name for (name,) in cursor.fetchall()]
+
+
+def labelled(tenant: Tenant, span: Period, wanted: Wanted, *, by_hour: bool) -> Labelled:
+    """Steps are hours or days of the span's time zone."""
+    edge = _edge(tenant, span)
+    where = ["tenant = %s", "currency = %s", "admitted_at >= %s", "admitted_at < %s"]
+    values: list[Any] = [tenant.pk, tenant.currency, span.start, span.end]
+    if edge is not None:
+        where.append("(admitted_at, request_id) > (%s, %s)")
+        values += edge
+    for name in DIMENSIONS:
+        if value := wanted.chosen.get(name):
+            where.append(f"{name} = %s")
+            values.append(value)
+    if wanted.label:
+        where.append("coalesce(labels ->> %s, '') = %s" if wanted.value else "labels ? %s")
+        values += [wanted.label, wanted.value] if wanted.value else [wanted.label]
+    group, named = _group(wanted.by)
+    with connections[APP].cursor() as cursor:
+        cursor.execute(
+            f"SELECT date_trunc(%s, admitted_at, %s) AS step, {group} AS name, {_COLUMNS} FROM billing_usagerecord"
+            f" WHERE {' AND '.join(where)} GROUP BY 1, 2",
+            ["hour" if by_hour else "day", span.zone, *named, *values],
+        )
+        cells = [(step, Figures(*line)) for step, *line in cursor.fetchall()]
+    return Labelled(cells, edge[0] if edge else None)
+
+
+def _group(by: str) -> tuple[str, list[str]]:
+    if by in DIMENSIONS:
+        return by, []
+    return ("coalesce(labels ->> %s, '')", [by.removeprefix(BY_LABEL)]) if by else ("''", [])
+
+
+def _edge(tenant: Tenant, span: Period) -> tuple[datetime, Any] | None:
+    """Where the records that are looked through begin: after this one. Found in the index alone."""
+    rows = UsageRecord.rows.of(tenant).filter(admitted_at__gte=span.start, admitted_at__lt=span.end)
+    newest = rows.order_by("-admitted_at", "-request_id").values_list("admitted_at", "request_id")
+    return newest[MOST : MOST + 1].first()
+
+
+def _midnight(step: datetime) -> datetime:
+    return timezone.localtime(step).replace(hour=0, fold=0)
+
+
+def _sums(cells: Iterable[tuple[Any, Figures]]) -> list[Figures]:
+    parts: dict[Any, list[Figures]] = defaultdict(list)
+    for name, figures in cells:
+        parts[name].append(figures)
+    return [added(name, each) for name, each in parts.items()]
