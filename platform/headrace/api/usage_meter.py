@@ -157,7 +157,7 @@ class UsageMeter:
             prompt, source = counted_prompt, "counted"
         output, how = self._guess(bytes_per_token), "estimated"
         if self.is_reported:
-            output, how = max(self._final or 0, sum(self._outputs.values())), "reported"
+            output, how = self._reported(), "reported"
         elif counted:
             output, how = counted, "counted"
         if output > max(self._most_output, self.events):
@@ -165,6 +165,13 @@ class UsageMeter:
         reasoning = max(self._reasoning.get(-1, 0), sum(self._reasoning.values()) - self._reasoning.get(-1, 0))
         source = max(source, how, key=_RANK.__getitem__)
         return Counts(prompt, min(self._cached, prompt), output, min(reasoning, output), source)
+
+    def _reported(self) -> int:
+        """Some tell the running use of the whole request on each choice's events: such figures are not summed."""
+        running = self._outputs.values()
+        if self._final and self._final >= max(running, default=0):
+            return self._final
+        return max(self._final or 0, sum(running))
 
     def _read_latest(self) -> None:
         for index, raw in self._latest.items():

@@ -85,6 +85,18 @@ def test_it_sums_the_last_of_each_choice(events: list[tuple[int, int]]) -> None:
     assert counts(of) == Counts(30, 10, sum(outputs.values()), 0, "reported")
 
 
+def test_it_does_not_sum_the_whole_request_s_use_over_its_choices() -> None:
+    """Told on the last event of each choice, and once more at the end, it is one and the same."""
+    of = meter()
+    for index in range(3):
+        of.delivered("x")
+        of.running(index, usage(30, 60))
+    of.final(usage(30, 60))
+    assert counts(of) == Counts(30, 0, 60, 0, "reported")
+    of.running(0, usage(30, 90))
+    assert counts(of).output_tokens == 210, "a final that one choice alone passes is not the whole"
+
+
 def test_it_ranks_what_it_is_told() -> None:
     of = meter()
     of.delivered("x" * 40)
