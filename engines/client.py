@@ -41,6 +41,9 @@ _ACCOUNT_WORDS = (
     "plan and billing",
     "billing_hard_limit",
 )
+# The types of errors that tell what a status would, where there is none.
+_BUSY_TYPES = frozenset({"rate_limit_error", "overloaded_error"})
+_REJECTED_TYPES = frozenset({"invalid_request_error", "BadRequestError"})
 
 
 _CHAT_HEADERS = {"content-type": "application/json", "accept-encoding": "identity", "user-agent": "headrace"}
@@ -57,7 +60,7 @@ class Answer:
     def __init__(self, response: httpx.Response) -> None:
         self._response = response
         self._reader = reader(response)
-        self.content_type = response.headers.get("content-type", "")
+        self.content_type: str = response.headers.get("content-type", "")
 
     async def read(self) -> bytes:
         """What has arrived, at least a byte; b"" at the end of the body. Raises Disconnected when it breaks off."""
@@ -65,6 +68,10 @@ class Answer:
             return await self._reader.readany()
         except (aiohttp.ClientError, OSError) as error:
             raise Disconnected(type(error).__name__) from error
+
+    @property
+    def is_event_stream(self) -> bool:
+        return self.content_type.lower().startswith("text/event-stream")
 
     @property
     def is_read(self) -> bool:
@@ -241,14 +248,17 @@ def error_event(data: bytes) -> UpstreamError:
     # Some say it without the wrapper.
     detail = (event.get("error") or event) if isinstance(event, dict) else None
     code = str(detail.get("code")) if isinstance(detail, dict) else ""
+    kind = str(detail.get("type")) if isinstance(detail, dict) else ""
     text = str(detail).lower()
     if any(word in text for word in _ACCOUNT_WORDS):
         return AccountRefused("the upstream refuses the account", status=200)
-    if code in {"429", "503"}:
+    # Not all have a number: OpenAI's codes are words or null, and then the type says as much.
+    is_number = code.isdecimal()
+    if code in {"429", "503"} or (not is_number and ("rate_limit" in code or kind in _BUSY_TYPES)):
         return Busy("no room", status=200)
-    if code == "400":
-        kind = "context_length" if any(word in text for word in _CONTEXT_WORDS) else "invalid"
-        return Rejected("the upstream refuses the request", kind=kind)
+    is_context = any(word in text for word in _CONTEXT_WORDS)
+    if code == "400" or (not is_number and (is_context or kind in _REJECTED_TYPES)):
+        return Rejected("the upstream refuses the request", kind="context_length" if is_context else "invalid")
     return Failed("the upstream failed", status=200)
 
 
