@@ -11,6 +11,7 @@ from engines.sse import EventTooLarge, Framer
 from headrace.api import chunks
 from headrace.api.exchange import Exchange
 from headrace.api.raw import is_empty
+from headrace.api.tool_calls import Numbering, passable
 
 # After [DONE] there are only the last bytes of HTTP; read, they let the connection serve the next request.
 _LAST_BYTES_SECONDS = 0.05
@@ -28,7 +29,7 @@ class _Parts:
 
     def add(self, choice: dict[str, Any]) -> None:
         delta = choice.get("delta") or {}
-        for name in ("content", "reasoning_content", "refusal"):
+        for name in ("content", "reasoning_content", "reasoning", "refusal"):
             if isinstance(text := delta.get(name), str):
                 self.texts.setdefault(name, []).append(text)
         for call in delta.get("tool_calls") or ():
@@ -39,9 +40,7 @@ class _Parts:
         self.finish_reason = choice.get("finish_reason") or self.finish_reason
 
     def _add_call(self, call: dict[str, Any]) -> None:
-        number = call.get("index")
-        position = number if isinstance(number, int) else 0
-        known = self.calls.setdefault(position, {"type": "function", "function": {"arguments": ""}})
+        known = self.calls.setdefault(call["index"], {"type": "function", "function": {"arguments": ""}})
         if call.get("id"):
             known["id"] = call["id"]
         function = call.get("function") or {}
@@ -60,35 +59,36 @@ class _Parts:
 
 async def assemble(answer: Answer, exchange: Exchange) -> list[dict[str, Any]]:
     """The choices of a streamed `answer`, counted on the exchange's meter as they come. Raises UpstreamError."""
-    if not answer.content_type.startswith("text/event-stream"):
+    if not answer.is_event_stream:
         raise BadAnswer("not an event stream")
-    framer, parts = Framer(), dict[int, _Parts]()
+    framer, parts, numbering = Framer(), dict[int, _Parts](), Numbering()
     try:
         is_over = False
         while not is_over and (piece := await answer.read()):
-            is_over = any(_take(data, exchange, parts) for data in framer.feed(piece))
+            is_over = any(_take(data, exchange, parts, numbering) for data in framer.feed(piece))
         if is_over:
             await answer.drained(_LAST_BYTES_SECONDS, _LAST_BYTES)
         else:
             for data in framer.end():
-                _take(data, exchange, parts)
+                _take(data, exchange, parts, numbering)
     except (EventTooLarge, msgspec.DecodeError) as error:
         raise BadAnswer("an event that is not a chat's") from error
     return [parts[index].as_choice(index) for index in sorted(parts)]
 
 
-def _take(data: bytes, exchange: Exchange, parts: dict[int, _Parts]) -> bool:
+def _take(data: bytes, exchange: Exchange, parts: dict[int, _Parts], numbering: Numbering) -> bool:
     """Take one event; whether it was the last."""
-    if data == b"[DONE]":
+    if chunks.is_done(data):
         return True
     if not data or data[:1] == b":":
         return False
-    chunk = chunks.chunk_decoder.decode(data)
+    chunk = chunks.read(data)
     if chunk.object == "error" or not is_empty(chunk.error):
         raise error_event(data)
     choices = chunks.choices_decoder.decode(chunk.choices) or []
     chunks.count(chunk, choices, exchange.meter)
-    for choice, whole in zip(choices, msgspec.json.decode(chunk.choices) or (), strict=True):
+    wholes = msgspec.json.decode(passable(bytes(chunk.choices), numbering)) or ()
+    for choice, whole in zip(choices, wholes, strict=True):
         if text := chunks.substance(choice):
             exchange.meter.delivered(text)
             if not exchange.has_first_byte:

@@ -4,8 +4,11 @@ Choices pass byte for byte; the frame around them is ours: id, created, model, u
 decodes and one concatenation.
 """
 
+from typing import Any
+
 import msgspec
 
+from headrace.api.mending import decode
 from headrace.api.raw import NULL, is_empty
 from headrace.api.usage_meter import UsageMeter
 
@@ -13,7 +16,7 @@ DONE = b"data: [DONE]\n\n"
 
 
 class Delta(msgspec.Struct):
-    content: str | None = None
+    content: str | list[dict[str, Any]] | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
     refusal: str | None = None
@@ -37,29 +40,53 @@ class Chunk(msgspec.Struct):
 
 
 class _Function(msgspec.Struct):
-    arguments: str | None = None
+    arguments: str | dict[str, Any] | None = None
 
 
 class _ToolCall(msgspec.Struct):
     function: _Function | None = None
 
 
-chunk_decoder = msgspec.json.Decoder(Chunk)
+# What engines end an answer with that they could not finish; no reason that OpenAI knows.
+FAILURES = frozenset({"abort", "error"})
+_chunk = msgspec.json.Decoder(Chunk)
 choices_decoder = msgspec.json.Decoder(list[Choice] | None)
 _tool_calls = msgspec.json.Decoder(list[_ToolCall])
 
 
+def is_done(data: bytes) -> bool:
+    """Whether an event is the last: `[DONE]`, after which some write spaces."""
+    return data[:1] == b"[" and data.rstrip() == b"[DONE]"
+
+
+def read(data: bytes) -> Chunk:
+    """An event's chunk. Raises msgspec.DecodeError."""
+    return decode(_chunk, data)
+
+
 def substance(choice: Choice) -> str:
-    """The text an event brings: content, reasoning, refusal, a tool call's arguments. Empty: a role, or the end."""
+    """The text an event brings: content, reasoning, refusal, a tool call's arguments. Empty: a role, or the end.
+
+    Some send their reasoning under both names.
+    """
     delta = choice.delta
     if delta is None:
         return ""
-    text = delta.content or delta.reasoning_content or delta.reasoning or delta.refusal or ""
+    text = as_text(delta.content)
+    if more := delta.reasoning_content or delta.reasoning or delta.refusal:
+        text += more
     if not is_empty(delta.tool_calls):
         calls = _tool_calls.decode(delta.tool_calls)
         # A call's first event names the function and may have no arguments yet: it is output all the same.
-        text += "".join((call.function.arguments or "" if call.function else "") for call in calls) or " "
+        text += "".join(as_text(call.function.arguments) for call in calls if call.function) or " "
     return text
+
+
+def as_text(value: Any) -> str:
+    """Text as it is; as JSON what should be text and comes in parts or as an object."""
+    if not value or isinstance(value, str):
+        return value or ""
+    return msgspec.json.encode(value).decode()
 
 
 def count(chunk: Chunk, choices: list[Choice], meter: UsageMeter) -> None:
@@ -71,21 +98,6 @@ def count(chunk: Chunk, choices: list[Choice], meter: UsageMeter) -> None:
             meter.final(chunk.usage)
     if not is_empty(chunk.timings):
         meter.timings(choices[0].index if choices else 0, chunk.timings)
-
-
-def passable(choices: bytes) -> bytes:
-    """Choices, streamed or whole, as clients take them: on one line, `arguments` a string where engines say null."""
-    if b'"arguments":null' in choices or b'"arguments": null' in choices:
-        decoded = msgspec.json.decode(choices)
-        for choice in decoded:
-            calls = (choice.get("delta") or choice.get("message") or {}).get("tool_calls")
-            for call in calls if isinstance(calls, list) else ():
-                function = call.get("function") if isinstance(call, dict) else None
-                if isinstance(function, dict) and function.get("arguments", "") is None:
-                    function["arguments"] = ""
-        return msgspec.json.encode(decoded)
-    # An event sent as several data lines has line ends between its tokens, which must not reach our own line.
-    return msgspec.json.format(choices, indent=-1) if b"\n" in choices else choices
 
 
 class Frame:

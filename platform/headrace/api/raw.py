@@ -3,9 +3,9 @@
 import msgspec
 
 NULL = msgspec.Raw(b"null")
-_EMPTY = frozenset({b"null", b"[]"})
+_EMPTY = frozenset({b"null", b"[]", b"{}", b'""', b"false"})
 
 
 def is_empty(raw: msgspec.Raw) -> bool:
-    """Whether it is null, absent or an empty list."""
+    """Whether it is absent, null, or one of the other ways to say nothing."""
     return raw is NULL or bytes(raw) in _EMPTY

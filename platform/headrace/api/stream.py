@@ -17,6 +17,7 @@ from headrace.api.gateway import Gateway
 from headrace.api.limit_headers import answer_headers
 from headrace.api.raw import is_empty
 from headrace.api.streaming import StreamingConsumer
+from headrace.api.tool_calls import Numbering, passable
 from headrace.api.usage_meter import Counts, as_openai
 
 _EVENT_STREAM = [
@@ -37,6 +38,7 @@ class StreamedAnswer:
         self._comment: asyncio.Task[None] | None = None
         self._held: list[bytes] = []
         self._finished: set[int] = set()
+        self._numbering = Numbering()
         self._silent_since = time.monotonic()
         self._patience = gateway.headers_after
         self._frame = chunks.Frame(
@@ -48,9 +50,10 @@ class StreamedAnswer:
         """Relay the exchange's replica's answer until it is done. Raises engines.errors.UpstreamError."""
         self._held.clear()
         self._finished.clear()
+        self._numbering = Numbering()
         self._is_asked = True
         self._answer = await open_upstream(self._gateway, self._exchange)
-        if not self._answer.content_type.startswith("text/event-stream"):
+        if not self._answer.is_event_stream:
             raise BadAnswer("not an event stream")
         try:
             await self._relay(self._answer)
@@ -87,11 +90,11 @@ class StreamedAnswer:
 
     def _event(self, data: bytes) -> bool:
         """Take one event of the upstream's; whether it was the last."""
-        if data == b"[DONE]":
+        if chunks.is_done(data):
             return True
         if not data or data[:1] == b":":
             return False  # keep-alives that some providers wrap in `data:`
-        chunk = chunks.chunk_decoder.decode(data)
+        chunk = chunks.read(data)
         if chunk.object == "error" or not is_empty(chunk.error):
             raise engine_error(data)
         choices = chunks.choices_decoder.decode(chunk.choices) or []
@@ -105,8 +108,8 @@ class StreamedAnswer:
         now = exchange.last_event_at = time.monotonic()
         for choice in choices:
             text = chunks.substance(choice)
-            if choice.finish_reason == "abort":
-                raise Failed("the engine aborted")
+            if choice.finish_reason in chunks.FAILURES:
+                raise Failed("the engine gave up")
             if text:
                 exchange.meter.delivered(text)
             if choice.finish_reason:  # some write "" until there is one
@@ -117,7 +120,7 @@ class StreamedAnswer:
             if exchange.first_byte_at is None:
                 exchange.start_answer(now)
             exchange.last_byte_at = now
-        self._held.append(self._frame.event(chunks.passable(raw)))
+        self._held.append(self._frame.event(passable(raw, self._numbering)))
 
     async def _flush(self) -> None:
         """Send what is held; nothing before the first byte, so that a failure until then can have its own status."""

@@ -10,13 +10,15 @@ from engines.errors import BadAnswer, Failed, Incomplete, UpstreamError
 from headrace.api import metrics
 from headrace.api.assembly import assemble
 from headrace.api.attempt import abort, may_run_on, open_upstream
-from headrace.api.chunks import passable
+from headrace.api.chunks import FAILURES, as_text
 from headrace.api.errors import ApiError
 from headrace.api.exchange import Exchange
 from headrace.api.gateway import Gateway
 from headrace.api.limit_headers import answer_headers
+from headrace.api.mending import decode
 from headrace.api.raw import NULL, is_empty
 from headrace.api.streaming import StreamingConsumer
+from headrace.api.tool_calls import passable
 from headrace.api.usage_meter import Counts, as_openai
 
 _LIMIT = 64 * 2**20
@@ -27,6 +29,7 @@ _ABORT_SECONDS = 2.0
 class _Message(msgspec.Struct):
     content: Any = None
     reasoning_content: str | None = None
+    reasoning: str | None = None
     refusal: str | None = None
     tool_calls: msgspec.Raw = NULL
 
@@ -88,8 +91,8 @@ class WholeAnswer:
             return
         if not all(reasons):
             raise Incomplete("no finish_reason")
-        if "abort" in reasons:
-            raise Failed("the engine aborted")
+        if not FAILURES.isdisjoint(reasons):
+            raise Failed("the engine gave up")
 
     def _take_assembled(self, choices: list[dict[str, Any]]) -> None:
         if not choices or not self._exchange.has_first_byte:
@@ -100,7 +103,7 @@ class WholeAnswer:
 
     def _take(self, body: bytes) -> None:
         try:
-            completion = _completion.decode(body)
+            completion = decode(_completion, body)
             choices = _choices.decode(completion.choices)
         except msgspec.DecodeError as error:
             raise BadAnswer("not a chat completion") from error
@@ -161,6 +164,6 @@ class WholeAnswer:
 
 
 def _text(message: _Message) -> str:
-    text = message.content if isinstance(message.content, str) else ""
-    calls = "" if is_empty(message.tool_calls) else bytes(message.tool_calls).decode()
-    return text + (message.reasoning_content or "") + (message.refusal or "") + calls
+    """All that was generated. Some send their reasoning under both names."""
+    text = as_text(message.content) + (message.reasoning_content or message.reasoning or "") + (message.refusal or "")
+    return text if is_empty(message.tool_calls) else text + bytes(message.tool_calls).decode()

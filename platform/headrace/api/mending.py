@@ -1,0 +1,30 @@
+"""JSON as some engines write it, made into JSON.
+
+Python's own writer knows NaN and infinities, which JSON does not; and text cut between the two halves of a character
+leaves each half as an escape of its own, which no UTF-8 can hold.
+"""
+
+import json
+from typing import TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+
+def decode(decoder: msgspec.json.Decoder[T], data: bytes) -> T:
+    """What `decoder` makes of `data`, mended if it has to be. Raises msgspec.DecodeError."""
+    try:
+        return decoder.decode(data)
+    except msgspec.DecodeError:
+        return decoder.decode(_mended(data))
+
+
+def _mended(data: bytes) -> bytes:
+    """`data` with null for what is no number and U+FFFD for half a character. Raises msgspec.DecodeError."""
+    try:
+        value = json.loads(data, parse_constant=lambda _: None)
+    except (ValueError, RecursionError) as error:
+        raise msgspec.DecodeError(str(error)) from None
+    text = json.dumps(value, ensure_ascii=False)
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()

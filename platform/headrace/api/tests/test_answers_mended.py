@@ -1,0 +1,131 @@
+"""What upstreams send that strict clients cannot take, and nearly is what they could: mended, counted, passed on."""
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from headrace.api.tests.calling import Answer, Place
+
+DONE = "data: [DONE]\n\n"
+USAGE = {"prompt_tokens": 30, "completion_tokens": 4}
+
+
+def event(delta: dict[str, Any], reason: str | None = None, **fields: Any) -> str:
+    return (
+        "data: " + json.dumps({"choices": [{"index": 0, "delta": delta, "finish_reason": reason}], **fields}) + "\n\n"
+    )
+
+
+END = event({}, "stop")
+
+
+def stream(place: Place, *segments: str) -> Answer:
+    raw = [base64.b64encode(segment.encode()).decode() for segment in segments]
+    answer = place.scripted(fields={"stream": True}, raw=raw)
+    assert answer.status == 200, answer.raw
+    assert answer.is_done, answer.raw
+    assert answer.record["status"] == "ok"
+    return answer
+
+
+def whole(place: Place, body: str) -> Answer:
+    answer = place.scripted(status=200, body=body, content_type="application/json")
+    assert answer.status == 200, answer.raw
+    return answer
+
+
+def calls(answer: Answer) -> list[dict[str, Any]]:
+    deltas = [choice["delta"] for event in answer.events for choice in event["choices"]]
+    return [call for delta in deltas for call in delta.get("tool_calls") or ()]
+
+
+def test_it_takes_half_a_character_for_one_that_is_missing(place: Place) -> None:
+    """Upstreams that cut text by UTF-16 units send each half of an emoji as an escape of its own."""
+    half = 'data: {"choices":[{"index":0,"delta":{"content":"a\\ud83d"}}]}\n\n'
+    assert stream(place, half, event({"content": "😀"}), END, DONE).text == "a\ufffd😀"
+    body = '{"choices":[{"index":0,"message":{"role":"assistant","content":"\\udc00b"},"finish_reason":"stop"}]}'
+    assert whole(place, body).text == "\ufffdb"
+
+
+def test_it_sends_null_for_what_is_no_number(place: Place) -> None:
+    """Python's writer says NaN and Infinity, which no other reader takes: in logprobs, of what cannot come."""
+    told = '{"content":[{"token":"a","logprob":-Infinity,"top_logprobs":[{"token":"b","logprob":NaN}]}]}'
+    answer = stream(
+        place, 'data: {"choices":[{"index":0,"delta":{"content":"a"},"logprobs":' + told + "}]}\n\n", END, DONE
+    )
+    [token] = answer.events[0]["choices"][0]["logprobs"]["content"]
+    assert (token["logprob"], token["top_logprobs"][0]["logprob"]) == (None, None)
+
+
+def test_it_numbers_the_calls_of_a_stream_that_does_not(place: Place) -> None:
+    """Each call whole and without a number, or in pieces of which only the first names the call."""
+    pieces = [
+        {"id": "a", "type": "function", "function": {"name": "f", "arguments": '{"x":'}},
+        {"function": {"arguments": "1}"}},
+        {"id": "b", "index": None, "type": "function", "function": {"name": "g", "arguments": "{}"}},
+    ]
+    answer = stream(place, *(event({"tool_calls": [piece]}) for piece in pieces), event({}, "tool_calls"), DONE)
+    assert [call["index"] for call in calls(answer)] == [0, 0, 1]
+    together = stream(place, event({"tool_calls": [pieces[0], pieces[2]]}), event({}, "tool_calls"), DONE)
+    assert [call["index"] for call in calls(together)] == [0, 1]
+
+
+def test_it_gives_arguments_as_text(place: Place) -> None:
+    call = {"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": {"city": "東京"}}}
+    answer = stream(place, event({"tool_calls": [call]}), event({}, "tool_calls"), DONE)
+    assert json.loads(calls(answer)[0]["function"]["arguments"]) == {"city": "東京"}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    given = whole(place, json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}))
+    [given_call] = given.json["choices"][0]["message"]["tool_calls"]
+    assert json.loads(given_call["function"]["arguments"]) == {"city": "東京"}
+
+
+def test_it_ends_at_done_whatever_follows_it_on_its_line(place: Place) -> None:
+    stream(place, event({"content": "x"}), END, "data: [DONE] \n\n", "data: {\n\n")
+
+
+@pytest.mark.parametrize("nothing", [None, "", False, {}, []])
+def test_it_takes_no_error_that_says_nothing_for_one(place: Place, nothing: Any) -> None:
+    assert stream(place, event({"content": "x"}, error=nothing), END, DONE).text == "x"
+
+
+def test_it_passes_content_that_comes_in_parts(place: Place) -> None:
+    """As a provider of reasoning models sends what they think; it is output like any other."""
+    parts = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]
+    answer = stream(place, event({"content": parts}), event({"content": "x"}), END, DONE)
+    assert answer.events[0]["choices"][0]["delta"]["content"] == parts
+    assert answer.record["output_tokens"] > 1
+
+
+def test_it_takes_the_type_of_a_stream_however_it_is_written(place: Place) -> None:
+    answer = place.scripted(fields={"stream": True}, tokens=2, content_type="Text/Event-Stream; charset=UTF-8")
+    assert (answer.status, answer.is_done) == (200, True)
+
+
+def test_it_counts_reasoning_under_any_name_and_beside_content(place: Place) -> None:
+    """Counted by the engine's tokenizer (four bytes a token in the script), since nothing is reported."""
+    text = "thinking about it"
+    ways = [{"reasoning": text}, {"reasoning_content": text}, {"reasoning": text, "reasoning_content": text}]
+    told = [stream(place, event(way), END, DONE).record["output_tokens"] for way in ways]
+    assert len(set(told)) == 1
+    assert told[0] > 1
+    more = stream(place, event({"content": "and a word beside it", "reasoning": text}), END, DONE)
+    assert more.record["output_tokens"] > told[0]
+    for way in ways:
+        message = {"role": "assistant", "content": None, **way}
+        answer = whole(place, json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}))
+        assert answer.record["output_tokens"] == told[0]
+
+
+def test_it_takes_an_answer_that_ends_in_an_error_for_a_failure(place: Place) -> None:
+    raw = [base64.b64encode(s.encode()).decode() for s in (event({"content": "x"}), event({}, "error"), DONE)]
+    answer = place.scripted(fields={"stream": True}, raw=raw)
+    assert answer.error["code"] == "upstream_error"
+    assert not answer.is_done
+    assert answer.record["status"] == "error"
+    message = {"role": "assistant", "content": "x"}
+    body = {"choices": [{"index": 0, "message": message, "finish_reason": "error"}], "usage": USAGE}
+    failed = place.scripted(status=200, body=json.dumps(body), content_type="application/json")
+    assert (failed.status, failed.record["output_tokens"]) == (502, 0)
