@@ -70,9 +70,11 @@ def parse(body: bytes, media_hosts: list[str]) -> ChatRequest:
     unknown: list[str] = []
     for name, value in raw.items():
         field = CHAT.get(name)
+        if bytes(value) == b"null":
+            continue  # nothing is asked for: some clients name every field there is
         if field is None:
             unknown.append(name)
-        elif bytes(value) != b"null":
+        else:
             checked = _check(name, value)
             if field.kind == "drop":
                 _only_neutral(name, field, checked)

@@ -15,11 +15,17 @@ from msgspec import UNSET, Meta, UnsetType
 Name = Annotated[str, Meta(max_length=256)]
 
 
-class TextPart(msgspec.Struct, tag="text", forbid_unknown_fields=True):
+class _Part(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """cache_control: where clients of other APIs want a prompt cached. Engines cache as they will: dropped."""
+
+    cache_control: Any = None
+
+
+class TextPart(_Part, tag="text", kw_only=True):
     text: str
 
 
-class RefusalPart(msgspec.Struct, tag="refusal", forbid_unknown_fields=True):
+class RefusalPart(_Part, tag="refusal", kw_only=True):
     refusal: str
 
 
@@ -28,11 +34,11 @@ class Media(msgspec.Struct, forbid_unknown_fields=True):
     detail: Literal["auto", "low", "high", "original"] | UnsetType | None = UNSET
 
 
-class ImagePart(msgspec.Struct, tag="image_url", forbid_unknown_fields=True):
+class ImagePart(_Part, tag="image_url", kw_only=True):
     image_url: Media
 
 
-class VideoPart(msgspec.Struct, tag="video_url", forbid_unknown_fields=True):
+class VideoPart(_Part, tag="video_url", kw_only=True):
     video_url: Media
 
 
@@ -41,7 +47,7 @@ class Audio(msgspec.Struct, forbid_unknown_fields=True):
     format: Literal["wav", "mp3", "flac", "ogg", "m4a", "webm"]
 
 
-class AudioPart(msgspec.Struct, tag="input_audio", forbid_unknown_fields=True):
+class AudioPart(_Part, tag="input_audio", kw_only=True):
     input_audio: Audio
 
 
@@ -61,7 +67,9 @@ class ToolCall(msgspec.Struct):
 
 
 class Message(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """One message. What OpenAI's SDKs echo of an earlier answer (annotations, audio, refusal) is taken and dropped."""
+    """One message. What clients echo of an earlier answer goes on where it is prompt: refusal, and reasoning under
+    SGLang's name or vLLM's. The rest (annotations, audio, reasoning_details) is taken and dropped, as is cache_control.
+    """
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | list[Part] | None = None
@@ -69,9 +77,12 @@ class Message(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     tool_calls: list[ToolCall] | None = None
     tool_call_id: Name | None = None
     reasoning_content: str | None = None
+    reasoning: str | None = None
     refusal: str | None = None
     annotations: Any = None
     audio: Any = None
+    reasoning_details: Any = None
+    cache_control: Any = None
     function_call: None = None
 
 
@@ -105,9 +116,10 @@ def check(messages: list[Message], media_hosts: list[str]) -> Content:
     text_bytes, other = 0, 3
     kinds = {"text"}
     for position, message in enumerate(messages):
-        message.annotations = message.audio = None
+        message.annotations = message.audio = message.reasoning_details = message.cache_control = None
         other += _MESSAGE_TOKENS
-        for text in (message.reasoning_content, message.refusal, message.name, message.tool_call_id):
+        reasoning = (message.reasoning_content, message.reasoning)
+        for text in (*reasoning, message.refusal, message.name, message.tool_call_id):
             text_bytes += _size(text) if text else 0
         for call in message.tool_calls or ():
             text_bytes += _size(call.function.arguments) + _size(call.function.name) + _size(call.id)
@@ -115,6 +127,7 @@ def check(messages: list[Message], media_hosts: list[str]) -> Content:
             text_bytes += _size(message.content)
             continue
         for place, part in enumerate(message.content or ()):
+            part.cache_control = None
             match part:
                 case TextPart():
                     text_bytes += _size(part.text)

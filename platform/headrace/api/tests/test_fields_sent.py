@@ -1,10 +1,12 @@
 """What reaches the upstream: the client's checked fields, and what is Headrace's alone to say."""
 
+import json
 import re
 from typing import Any
 
 import pytest
 
+from headrace.api.chat_request import parse
 from headrace.api.tests.calling import Answer, Place
 
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}
@@ -63,6 +65,8 @@ def test_it_sends_null_for_nothing(place: Place) -> None:
     nothing: dict[str, Any] = dict.fromkeys(
         [*PASSED, "n", "max_tokens", "user", "metadata", "stream", "stream_options"]
     )
+    # Also fields that are not known: clients of some languages write every field of OpenAI's.
+    nothing |= dict.fromkeys(["functions", "function_call", "audio", "web_search_options", "rid"])
     assert set(sent(place, **nothing)) == OURS
 
 
@@ -140,6 +144,12 @@ def test_it_rebuilds_messages_from_what_it_checked(place: Place) -> None:
     messages: list[dict[str, Any]] = [
         {"role": "system", "content": "Be brief."},
         {"role": "developer", "content": [{"type": "text", "text": "In French."}]},
+        {
+            # As clients of other APIs mark what shall be cached.
+            "role": "user",
+            "content": [{"type": "text", "text": "Hm?", "cache_control": {"type": "ephemeral"}}],
+            "cache_control": {"type": "ephemeral"},
+        },
         {"role": "user", "name": "bob", "content": "你好 🌍 \u2028 \x00"},
         {
             # As the SDK gives an answer back.
@@ -153,15 +163,24 @@ def test_it_rebuilds_messages_from_what_it_checked(place: Place) -> None:
         },
         {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "12 °C"}]},
         {"role": "assistant", "content": "Douze.", "reasoning_content": "Hm."},
+        {"role": "assistant", "content": "Treize.", "reasoning": "Oh.", "reasoning_details": [{"x": 1}]},
         {"role": "user", "content": "Merci"},
     ]
     got = sent(place, messages=messages)["messages"]
     assert [message["role"] for message in got] == [message["role"] for message in messages]
-    assert got[2] == messages[2]
-    assert got[3]["tool_calls"] == [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
-    assert set(got[3]) <= {"role", "content", "tool_calls"}
-    assert got[4] == messages[4]
-    assert got[5]["reasoning_content"] == "Hm."
+    assert got[2] == {"role": "user", "content": [{"type": "text", "text": "Hm?"}]}
+    assert got[3] == messages[3]
+    assert got[4]["tool_calls"] == [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
+    assert set(got[4]) <= {"role", "content", "tool_calls"}
+    assert got[5] == messages[5]
+    assert got[6]["reasoning_content"] == "Hm."
+    assert got[7] == {"role": "assistant", "content": "Treize.", "reasoning": "Oh."}
+
+
+@pytest.mark.parametrize("name", ["content", "reasoning_content", "reasoning", "refusal", "name"])
+def test_it_measures_every_text_in_bytes(name: str) -> None:
+    body = {"model": "m", "messages": [{"role": "assistant", name: "漢字"}]}
+    assert parse(json.dumps(body).encode(), []).content.text_bytes == 6
 
 
 def test_it_keeps_user_metadata_and_the_client_s_id_as_labels(place: Place) -> None:
