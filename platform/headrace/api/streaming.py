@@ -163,9 +163,12 @@ class StreamingConsumer(AsyncConsumer):  # type: ignore[misc]
     async def refuse(self, error: ApiError) -> None:
         """Answer with `error`; nothing where an answer has begun, which whoever began it ends."""
         if not self.started:
-            # A body that is not read is not worth the rest of the connection either.
-            headers = [*error.headers(), _CLOSE] if self.is_arriving and error.status in {408, 413} else error.headers()
-            await self.respond(error.status, error.as_json(), headers)
+            # A body that is not read is not worth the rest of the connection either; and one that waits for our 100
+            # may never come: what the client sends next would be taken for it.
+            is_last = self.is_arriving and (error.status in {408, 413} or self.header(b"expect") != b"")
+            await self.respond(
+                error.status, error.as_json(), [*error.headers(), _CLOSE] if is_last else error.headers()
+            )
 
 
 def _headers(scope: Any) -> dict[bytes, bytes]:

@@ -104,8 +104,10 @@ class Connection(HttpToolsProtocol):
         self._begin()
 
     def on_headers_complete(self) -> None:
-        self._is_reading_head = False
         super().on_headers_complete()
+        self._is_reading_head = False
+        if self.scope["http_version"] == "1.0":
+            self.transport.send_no_chunks()
 
     def on_message_complete(self) -> None:
         self.transport.is_arriving = False
@@ -115,10 +117,10 @@ class Connection(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """What came is not a request, or came too early: an answer under way is finished first."""
-        if self.is_answering:
+        if self.is_answering and not self.transport.is_arriving:
             self._turn_deaf()
         else:
-            super().send_400_response(msg)
+            self._refuse(ApiError("invalid_request", "This is not an HTTP request, or its headers are too large."))
 
     def _turn_deaf(self) -> None:
         self._is_deaf = True

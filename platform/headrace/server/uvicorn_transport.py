@@ -1,6 +1,7 @@
 """The transport under a uvicorn connection, ended gently where that matters and surely where it does not."""
 
 import asyncio
+from collections.abc import Callable
 
 from django.conf import settings
 
@@ -14,6 +15,8 @@ class Transport:
     connection, and the client never see its answer.
     """
 
+    write: Callable[[bytes], None]
+
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport, self._loop = transport, loop
         self._end: asyncio.TimerHandle | None = None
@@ -21,6 +24,22 @@ class Transport:
         self.write, self.abort = transport.write, transport.abort
         self.pause_reading, self.resume_reading = transport.pause_reading, transport.resume_reading
         self.get_extra_info = transport.get_extra_info
+
+    def send_no_chunks(self) -> None:
+        """The client speaks HTTP/1.0 and knows no chunks, which uvicorn sends all the same: what is written next is
+        the head of its only answer, whose body, in chunks one a write, goes out without them and ends with the
+        connection."""
+        self.write = self._write_head
+
+    def _write_head(self, data: bytes) -> None:
+        head = data.replace(b"\r\ntransfer-encoding: chunked\r\n", b"\r\n", 1)
+        self.write = self._transport.write if head == data else self._write_unchunked
+        self._transport.write(head)
+
+    def _write_unchunked(self, data: bytes) -> None:
+        if data:
+            size, _, rest = data.partition(b"\r\n")
+            self._transport.write(rest[: int(size, 16)])
 
     @property
     def unsent(self) -> int:

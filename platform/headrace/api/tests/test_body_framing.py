@@ -4,7 +4,7 @@ import asyncio
 
 import redis
 
-from headrace.testing.clients import Caller, request
+from headrace.testing.clients import Caller, head, request
 from headrace.testing.invariants import clients, eventually, idle, settled
 from headrace.testing.upstream import ScriptedUpstream, prompt
 from headrace.testing.web import WebProcess
@@ -66,3 +66,68 @@ async def test_it_answers_plainly_whoever_asks_for_another_protocol(
         await caller.leave()
     settled(valkey, world, 4)
     eventually(lambda: clients(quick_web) == 0)
+
+
+async def test_it_sends_no_chunks_to_a_client_of_http_1_0(
+    quick_web: WebProcess, world: World, valkey: "redis.Redis"
+) -> None:
+    """It knows none (nginx speaks 1.0 to its upstreams unless told otherwise): a stream ends with its connection."""
+    world.wait_known(quick_web)
+    for more in (b"", b"connection: keep-alive\r\n"):
+        for stream in (True, False):
+            caller = await Caller.to(quick_web.url)
+            asked = request(world, content=prompt(tokens=3, interval_ms=5), stream=stream)
+            await caller.send(asked.replace(b"HTTP/1.1\r\n", b"HTTP/1.0\r\n" + more, 1))
+            got = await caller.head()
+            body = await caller.rest()
+            assert got.status == 200
+            assert "transfer-encoding" not in got.headers
+            if stream:
+                lines = body.decode().removesuffix("\n\n").split("\n\n")
+                assert all(line.startswith("data: ") for line in lines), body
+                assert lines[-1] == "data: [DONE]"
+            else:
+                assert int(got.headers["content-length"]) == len(body)
+            await caller.leave()
+    caller = await Caller.to(quick_web.url)
+    await caller.send(b"GET /v1/models HTTP/1.0\r\n\r\n")
+    assert (await caller.head()).status == 401
+    assert await caller.error() == "invalid_api_key"
+    await caller.leave()
+    settled(valkey, world, 4)
+
+
+async def test_it_says_at_once_that_a_body_s_framing_is_none(quick_web: WebProcess, world: World) -> None:
+    world.wait_known(quick_web)
+    asked = request(world, content=SHORT)
+    for nonsense in (
+        head(world, length=None) + b"zz\r\nabc\r\n",
+        asked.replace(b"content-length", b"content-length: 3\r\ncontent-length", 1),
+        asked.replace(b"content-length: ", b"content-length: -", 1),
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"GET /v1/\xff HTTP/1.1\r\nhost: x\r\n\r\n",
+    ):
+        caller = await Caller.to(quick_web.url)
+        await caller.send(nonsense)
+        async with asyncio.timeout(1.5):  # less than the time a body has to come
+            assert (await caller.head()).status == 400
+            assert await caller.error() == "invalid_request"
+            assert await caller.rest() == b""
+        await caller.leave()
+
+
+async def test_it_keeps_no_connection_whose_body_may_never_come(quick_web: WebProcess, world: World) -> None:
+    """Refused before it was told to go on, a client may leave its body out: what follows would be taken for it."""
+    world.wait_known(quick_web)
+    asked = head(world, length=500, secret="sk-hr-wrong").replace(b"\r\n", b"\r\nexpect: 100-continue\r\n", 1)
+    caller = await Caller.to(quick_web.url)
+    await caller.send(asked)
+    first = await caller.head()
+    if first.status == 100:  # told to go on before we look at its key
+        await caller.send(b"x" * 500)
+        assert (await caller.head()).status == 401
+    else:
+        assert (first.status, first.headers["connection"]) == (401, "close")
+        assert await caller.error() == "invalid_api_key"
+        assert await caller.rest() == b""
+    await caller.leave()
