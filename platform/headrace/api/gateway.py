@@ -7,11 +7,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
-import hiredis
 import redis.asyncio
 from django.conf import settings
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 
 from engines.client import Client
 from engines.load.outcomes import Outcomes
@@ -22,6 +19,7 @@ from headrace.api.placing import Placing
 from headrace.api.pulse import Pulse
 from headrace.api.queueing import Queueing
 from headrace.api.readings import Readings
+from headrace.api.redis_client import connect
 from headrace.api.settler import Settler
 from headrace.api.snapshot import Snapshot
 from headrace.api.spool import Spool
@@ -31,45 +29,17 @@ from routing.retry_budget import RetryBudget
 
 log = logging.getLogger("headrace.gateway")
 
-_REDIS_CONNECTIONS = 64
 # How long interrupted requests may take to settle and to tell their clients.
 _LAST_WORDS_SECONDS = 10.0
 _STEP = 0.02
 _REPORT_SECONDS = 1.0
 
 
-class _Connection(redis.asyncio.Connection):
-    """Packs commands by hiredis, in half the time of the client's own Python. (TLS and sockets keep theirs.)"""
-
-    def pack_command(self, *args: Any) -> list[bytes]:
-        return [hiredis.pack_command((*str(args[0]).split(), *args[1:]))]  # "CLIENT SETNAME" is two words
-
-
-def connect_redis(url: str, timeout: float) -> "redis.asyncio.Redis":
-    """A client whose every call ends within about three `timeout`s: waiting for a connection, one try, one more.
-
-    A second try is safe: every script of tenants/meters may be repeated.
-    """
-    pool = redis.asyncio.BlockingConnectionPool.from_url(
-        url,
-        max_connections=_REDIS_CONNECTIONS,
-        timeout=timeout,
-        socket_timeout=timeout,
-        socket_connect_timeout=timeout,
-        retry=Retry(NoBackoff(), 1),
-        protocol=2,
-        connection_class=_Connection,
-        lib_name=None,
-        lib_version=None,
-    )
-    return redis.asyncio.Redis.from_pool(pool)
-
-
 class Gateway:
     """Composed once per process and event loop. `start` begins its loops; `stop` ends them and settles what runs."""
 
     def __init__(self) -> None:
-        self.redis = connect_redis(settings.REDIS_URL, settings.REDIS_TIMEOUT)
+        self.redis = connect(settings.REDIS_URL, settings.REDIS_TIMEOUT)
         self.headers_after = settings.HEADERS_AFTER_SECONDS
         self.lease_ms = int(settings.LEASE_SECONDS * 1000)
         self.client = Client()
@@ -166,9 +136,11 @@ class Gateway:
         await self.spool.deliver_own()
         if self._background:
             await asyncio.wait(set(self._background), timeout=5)
-        for task in self._loops:
-            task.cancel()
-        await asyncio.gather(*self._loops, return_exceptions=True)
+        running = set(self._loops)
+        while running:  # more than once: psycopg waits with `asyncio.wait_for`, which Python 3.11 may let swallow it
+            for task in running:
+                task.cancel()
+            _, running = await asyncio.wait(running, timeout=0.5)
         await self.client.close()
         await self.redis.aclose()
 
