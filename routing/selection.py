@@ -33,6 +33,7 @@ class Reading(msgspec.Struct, frozen=True):
 
     is_last_resort: it is not usable, having failed before, but may be tried where nothing else of a route is.
     weight: below 1 while it starts slowly. kv_tokens: the size of its KV cache. kv_used: the share of it in use.
+    start: a number that is another after each start of the engine; 0: unknown.
     """
 
     is_usable: bool = True
@@ -43,6 +44,7 @@ class Reading(msgspec.Struct, frozen=True):
     kv_used: float | None = None
     running: int | None = None
     waiting: int | None = None
+    start: int = 0
 
 
 class Picture(Protocol):
@@ -143,9 +145,12 @@ class Selection:
         ranking = POLICIES[route.policy].rank(ask, list(seen.values()), self._dice)
         return [Choice(target, replicas[ranked.name], seen[ranked.name], ranked, want) for ranked in ranking]
 
-    def kv_tokens(self, replica: str) -> int | None:
-        """The size of a replica's KV cache; None: it does not tell."""
-        return self._picture.reading(replica).kv_tokens
+    def follow(self, replicas: Iterable[str]) -> None:
+        """Fit the prefix index to the replicas there are, the size of their caches, and those started anew."""
+        readings = {name: self._picture.reading(name) for name in replicas}
+        self._index.resize({name: reading.kv_tokens for name, reading in readings.items()})
+        for name, reading in readings.items():
+            self._index.began(name, reading.start)
 
     def standing(self, replica: str) -> tuple[bool, bool, int | None]:
         """What decides whether a request may go there at all: usable, of last resort, how much it holds."""

@@ -34,12 +34,15 @@ _WAIT = 0.5
 class Watched:
     """One replica that this collector follows."""
 
-    def __init__(self, member: Member, condition: Condition, client: httpx.AsyncClient, now_ms: int) -> None:
-        self.member, self.condition = member, condition
+    def __init__(self, member: Member, known: Report | None, client: httpx.AsyncClient, now_ms: int) -> None:
+        """`known`: what an earlier collector published of it."""
+        self.member, self.condition = member, Condition(time.monotonic(), known)
         self.poll = Poll(member.upstream, client)
         self.task = asyncio.create_task(self.poll.run())
         self.counted = Counted()
-        self.since, self.told = now_ms, condition.state
+        self.since, self.told = now_ms, self.condition.state
+        self.started = known.started if known else 0
+        self._start_seen: float | None = None
 
     def seen(self) -> Seen:
         poll = self.poll
@@ -54,6 +57,9 @@ class Watched:
         if state != self.told:
             log.info("%s is %s%s", self.member.name, state, f": {condition.reason}" if condition.reason else "")
             self.since, self.told = now_ms, state
+        if poll.starts.at != self._start_seen:
+            log.info("%s was started anew", self.member.name)
+            self._start_seen, self.started = poll.starts.at, now_ms
         return Report(
             state=state,
             weight=condition.weight(now, seen) if state is State.READY else 0.0,
@@ -63,6 +69,7 @@ class Watched:
             reason=condition.reason,
             since=self.since,
             ejections=condition.ejections,
+            started=self.started,
         )
 
 
@@ -100,6 +107,8 @@ class Collector:
                 self._is_away = True
             except Exception:  # the boundary of a loop: a defect in one round must not end all later ones
                 log.exception("a round of the collector failed")
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                return  # Python 3.11's `wait_for`, in which Redis's client writes, may swallow a cancellation
             period = TICK if self._is_leading else _WAIT
             await asyncio.sleep(max(0.05, began + period - time.monotonic()))
 
@@ -154,8 +163,7 @@ class Collector:
                 watched.member = member
         for name, member in wanted.items():
             if name not in self._watched:
-                condition = Condition(time.monotonic(), self._known.pop(name, None))
-                self._watched[name] = Watched(member, condition, self._http, now_ms)
+                self._watched[name] = Watched(member, self._known.pop(name, None), self._http, now_ms)
 
     def _needs(self, now: float, reports: dict[str, Report]) -> dict[str, Need]:
         pools: dict[str, list[Report]] = {}

@@ -45,6 +45,8 @@ class Report(msgspec.Struct, omit_defaults=True):
     weight: 0..1, how much of a ready replica's share of new requests it should get: it rises after a recovery.
     is_up: its server runs, so that its GPUs cost money. reason: why it is not ready, for people.
     ejections: how often it was ejected since it last did well; with it a next collector goes on.
+    started: when its engine was last seen to have been started anew (engines/load/starts.py), as `at`; 0: not yet. Its
+    prefix cache was empty then.
     """
 
     state: State
@@ -55,6 +57,7 @@ class Report(msgspec.Struct, omit_defaults=True):
     reason: str = ""
     since: int = 0
     ejections: int = 0
+    started: int = 0
 
 
 class Need(msgspec.Struct, omit_defaults=True):

@@ -14,6 +14,7 @@ import msgspec
 
 from engines.load.figures import Load
 from engines.load.rates import Rates
+from engines.load.starts import Starts
 from engines.protocols import Upstream
 from engines.protocols.reading import Reading
 
@@ -45,6 +46,7 @@ class Poll:
         self.probe = ""
         self.probes_failed = 0
         self._client = client
+        self.starts = Starts()
         self._rates = Rates()
         self._missing: set[str] = set()
         self._slow_at = float("-inf")
@@ -81,6 +83,8 @@ class Poll:
             return
         if reading != Reading():
             self.load_at = time.monotonic()
+            if self.starts.answered(self.load_at, reading):
+                self._rates.begin_anew()
             self.load = self._rates.add(self.load_at, reading)
 
     def _paths(self, now: float) -> list[str]:
@@ -99,7 +103,8 @@ class Poll:
     async def _load_page(self, path: str) -> bytes | None:
         try:
             answer = await self._get(path, _LOAD_TIMEOUT)
-        except _FAILURES:
+        except _FAILURES as error:
+            self._failed(error)
             return None
         if answer.status_code in {404, 405, 501}:
             self._missing.add(path)
@@ -117,10 +122,19 @@ class Poll:
         try:
             answer = await self._get(self.upstream.protocol.health_path, _HEALTH_TIMEOUT)
         except _FAILURES as error:
-            self._missing.clear()  # it may be another server next time
+            self._failed(error)
             self._probed("refused" if _is_refused(error) else "silent")
         else:
+            if not self.upstream.protocol.load_paths:
+                self.starts.answered(time.monotonic(), Reading())
             self._probed("ok" if answer.status_code < 500 else "starting")
+
+    def _failed(self, error: Exception) -> None:
+        """It may be another server next time."""
+        self._missing.clear()
+        if _is_refused(error):
+            self.starts.gone()
+            self._slow_at = float("-inf")  # what only the slow page tells may say that it is the same after all
 
     def _probed(self, result: str) -> None:
         self.probe = result

@@ -15,10 +15,12 @@ class Rates:
         self._retractions: int | None = None  # of the engine's earlier starts and this
         self._last_retractions = 0
 
+    def begin_anew(self) -> None:
+        """The engine was started anew: what comes next is not compared with what was."""
+        self._kept.clear()
+
     def add(self, now: float, reading: Reading) -> Load:
         """Take in a reading made at `now` (seconds of a clock that only rises)."""
-        if self._kept and _restarted(self._kept[-1][1], reading):
-            self._kept.clear()
         self._kept.append((now, reading))
         while len(self._kept) > 2 and self._kept[1][0] <= now - _SPAN:
             del self._kept[0]
@@ -58,15 +60,6 @@ class Rates:
         self._retractions = (self._retractions or 0) + rise
         self._last_retractions = retractions
         return self._retractions
-
-
-def _restarted(before: Reading, after: Reading) -> bool:
-    """Whether a counter fell. That of llama.cpp, pieced together, may fall a little by itself."""
-    for name in ("output_tokens", "prompt_tokens"):
-        old, new = getattr(before, name), getattr(after, name)
-        if old is not None and new is not None and new < old / 2:
-            return True
-    return False
 
 
 def _share(value: float | None) -> float | None:

@@ -10,6 +10,7 @@ class Reading(msgspec.Struct):
     kv_used: share (0..1) of `kv_capacity` tokens that running requests hold; what the prefix cache keeps is free.
     prefix_hit_rate: share of prompt tokens found in the cache lately; else the counters it is made of.
     output_rate: output tokens/s; else the counter it is made of. retractions: since the engine started.
+    prefilled_tokens: a counter of the prompt tokens it computed.
     """
 
     running: int | None = None
@@ -23,6 +24,7 @@ class Reading(msgspec.Struct):
     output_rate: float | None = None
     output_tokens: float | None = None
     retractions: int | None = None
+    prefilled_tokens: float | None = None
 
     def completed(self, other: "Reading") -> "Reading":
         """This one, with what `other` says where this says nothing."""

@@ -14,7 +14,7 @@ _WANTED = tuple(
     f"sglang:{name}"
     for name in (
         "num_running_reqs", "num_queue_reqs", "token_usage", "max_total_num_tokens", "cache_hit_rate",
-        "gen_throughput", "num_retracted_requests_total",
+        "gen_throughput", "num_retracted_requests_total", "generation_tokens_total",
     )
 )  # fmt: skip
 
@@ -29,6 +29,7 @@ class _Rank(msgspec.Struct):
     token_usage: float = 0.0
     gen_throughput: float = 0.0
     cache_hit_rate: float = 0.0
+    total_prefill_uncached_tokens: float | None = None
 
 
 class _Loads(msgspec.Struct):
@@ -96,6 +97,7 @@ def _of_ranks(ranks: list[_Rank]) -> Reading:
     capacity = sum(known) if len(known) == len(ranks) else None
     weights = [(c or 0) / capacity if capacity else 1 / len(ranks) for c in capacities]
     tokens = [rank.num_waiting_uncached_tokens for rank in ranks]
+    prefilled = [rank.total_prefill_uncached_tokens for rank in ranks]
     return Reading(
         running=sum(rank.num_running_reqs for rank in ranks),
         waiting=sum(rank.num_waiting_reqs for rank in ranks),
@@ -104,6 +106,7 @@ def _of_ranks(ranks: list[_Rank]) -> Reading:
         kv_capacity=capacity,
         prefix_hit_rate=sum(w * rank.cache_hit_rate for w, rank in zip(weights, ranks, strict=True)),
         output_rate=sum(rank.gen_throughput for rank in ranks),
+        prefilled_tokens=None if None in prefilled else sum(each or 0 for each in prefilled),
     )
 
 
@@ -122,5 +125,6 @@ def _of_metrics(page: Exposition) -> Reading:
         kv_capacity=whole(total("max_total_num_tokens")),
         prefix_hit_rate=page.mean("sglang:cache_hit_rate", priority="", tp_rank="0"),
         output_rate=total("gen_throughput"),
+        output_tokens=total("generation_tokens_total"),
         retractions=whole(retractions),
     )

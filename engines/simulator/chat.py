@@ -73,7 +73,9 @@ def prepare(raw: bytes, entry: Entry, state: State) -> Run:
         )
     salt = str(body.get("cache_salt") or body.get("extra_key") or "")
     cached = state.cache.take(prefix.rendered(texts), prompt, salt)
-    return Run(body, texts, told, entry, cached=cached)
+    run = Run(body, texts, told, entry, cached=cached)
+    state.seen.tokens_prefilled += run.usage.prompt - min(run.usage.cached, run.usage.prompt)
+    return run
 
 
 async def serve(run: Run, scope: Message, receive: Receive, send: Send, state: State) -> None:

@@ -31,7 +31,7 @@ class ScriptedUpstream:
     """Listens from construction on: a connection made before the process is ready waits for it.
 
     `model`, `tokens`, `interval_ms` and `first_ms` are the defaults of scripts that do not say. The process ends with
-    `stop()`, or by itself when the one that started it is gone.
+    `stop()`, or by itself when the one that started it is gone. port: that of one that is gone, to follow it.
     """
 
     def __init__(
@@ -43,8 +43,9 @@ class ScriptedUpstream:
         first_ms: float = 0,
         context: int = 1_000_000,
         kept: int = 1000,
+        port: int = 0,
     ) -> None:
-        with socket.create_server(("127.0.0.1", 0), backlog=8192) as listener:
+        with socket.create_server(("127.0.0.1", port), backlog=8192) as listener:
             self.port = int(listener.getsockname()[1])
             descriptor = listener.fileno()
             options = {

@@ -54,6 +54,7 @@ class Seen:
         self.aborts = 0  # calls of /abort_request
         self.tokens_sent = 0
         self.tokens_generated = 0
+        self.tokens_prefilled = 0  # prompt tokens of all requests, without those in the cache
         self.by_rid: OrderedDict[str, int] = OrderedDict()
         self.requests: deque[Entry] = deque(maxlen=self._kept)
 

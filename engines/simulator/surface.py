@@ -86,6 +86,7 @@ def loads(state: State) -> Answer:
         "token_usage": round(min(1.0, used / most), 4),
         "gen_throughput": 0.0,
         "cache_hit_rate": 0.0,
+        "total_prefill_uncached_tokens": state.seen.tokens_prefilled,
         **state.loads,
     }
     return 200, {"timestamp": datetime.now(UTC).isoformat(), "version": "0.5.23", "loads": [core]}

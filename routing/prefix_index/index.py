@@ -31,7 +31,7 @@ class Sent(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, array_like=True, frozen=True):
-    """One thing another process has to know: "use" and "drop" say blocks, "until" a time, "clear" all."""
+    """One thing another process has to know: "use" and "drop" say blocks, "until" a time."""
 
     kind: str
     replica: str
@@ -50,6 +50,7 @@ class PrefixIndex:
         self._most = most
         self._tell = tell or (lambda change: None)
         self._replicas: dict[str, ReplicaBlocks] = {}
+        self._starts: dict[str, int] = {}
 
     # --- asked on the request path -----------------------------------------------------------------------------------
     def overlap(self, replica: str, chain: Chain, prompt_tokens: int) -> int:
@@ -98,16 +99,15 @@ class PrefixIndex:
             held.forget(gone)
             self._tell(Change("drop", sent.replica, sent.at, gone))
 
-    def clear(self, replica: str) -> None:
-        """The replica was started anew: its cache is empty."""
-        if self._replicas.pop(replica, None) is not None:
-            self._tell(Change("clear", replica))
+    def began(self, replica: str, start: int) -> None:
+        """The replica's engine was last started at `start`, any number that is another for each start; 0: unknown. Its
+        cache was empty then. May be repeated. Every process is told by the picture of the fleet, none by another."""
+        if start and start != self._starts.get(replica):
+            self._starts[replica] = start
+            self._replicas.pop(replica, None)
 
     def heard(self, change: Change) -> None:
         """What another process told."""
-        if change.kind == "clear":
-            self._replicas.pop(change.replica, None)
-            return
         held = self._of(change.replica)
         match change.kind:
             case "use":
@@ -122,6 +122,7 @@ class PrefixIndex:
         """Keep these replicas alone, each sized by its KV capacity in tokens (None: the default)."""
         for gone in self._replicas.keys() - capacities.keys():
             del self._replicas[gone]
+        self._starts = {name: start for name, start in self._starts.items() if name in capacities}
         for name, held in self._replicas.items():
             tokens = capacities[name]
             capacity = self._default if tokens is None else tokens * BYTES_PER_TOKEN

@@ -20,6 +20,7 @@ def test_it_takes_the_engine_s_own_rate_before_the_counter_s() -> None:
 def test_it_begins_anew_when_the_engine_did() -> None:
     rates = Rates()
     rates.add(0, Reading(output_tokens=1000, prompt_tokens=400, cached_tokens=100))
+    rates.begin_anew()
     assert rates.add(1, Reading(output_tokens=0)).output_tokens_per_second is None
     assert rates.add(2, Reading(output_tokens=30)).output_tokens_per_second == 30
 

@@ -30,6 +30,7 @@ def core(replica: ServedReplica) -> dict[str, Any]:
         "token_usage": round(used / profile.kv_tokens, 4),
         "gen_throughput": round(counters.generated_tokens / max(replica.now, 1e-9), 2),
         "cache_hit_rate": round(counters.hit_tokens / max(1, counters.prompt_tokens), 4),
+        "total_prefill_uncached_tokens": counters.prompt_tokens - counters.hit_tokens,
         "utilization": round(min(1.0, counters.busy_seconds / max(replica.now, 1e-9)), 4),
     }
 

@@ -23,8 +23,8 @@ from tenants.meters.meter import Meter, room_key, room_of
 
 # How often it is read what all processes' requests hold of the replicas.
 _REFRESH_SECONDS = 0.15
-# The index follows the fleet's capacities each so many times.
-_RESIZE_TURNS = 20
+# The index follows the fleet each so many times.
+_FOLLOW_TURNS = 3
 
 
 class Placing:
@@ -66,8 +66,8 @@ class Placing:
                 await self.held.refresh(self._redis, names)
             except redis.RedisError:
                 await asyncio.sleep(1.0)
-            if turn % _RESIZE_TURNS == 0:
-                self.index.resize({name: self.selection.kv_tokens(name) for name in names})
+            if turn % _FOLLOW_TURNS == 0:
+                self.selection.follow(names)
             turn += 1
             await asyncio.sleep(_REFRESH_SECONDS)
 

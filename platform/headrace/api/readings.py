@@ -14,14 +14,15 @@ class Readings:
         """Unknown is not idle: a stale load has no figures, and a replica nobody watches may be used.
         Its size stands."""
         picture = self._picture
-        load, state = picture.of(replica), picture.state(replica)
+        load, report = picture.of(replica), picture.report(replica)
         return Reading(
             is_usable=picture.usable(replica),
             is_last_resort=picture.last_resort(replica),
-            state=state or "unknown",
+            state=report.state if report else "unknown",
             weight=picture.weight(replica),
             kv_tokens=picture.capacity(replica),
             kv_used=load.kv_used if load else None,
             running=load.running if load else None,
             waiting=load.waiting if load else None,
+            start=report.started if report else 0,
         )

@@ -70,8 +70,24 @@ def test_it_loses_trust_in_an_engine_without_a_cache_and_finds_it_again(index: P
 
 def test_it_learns_what_others_warmed(index: PrefixIndex) -> None:
     sent = index.sent("a", chain(1), 4000, 1 * SECOND)
-    index.clear("a")
+    index.began("a", 1)
     assert index.reported(sent, 4000, 3999, 2 * SECOND) == 0
+    assert index.overlap("a", chain(1), 4000) > 3700
+
+
+def test_it_forgets_what_an_engine_held_that_was_started_anew_and_once(index: PrefixIndex) -> None:
+    index.began("a", 0)
+    for name in "ab":
+        index.sent(name, chain(1), 4000, 1 * SECOND)
+    index.began("a", 0)  # nobody knows
+    assert index.overlap("a", chain(1), 4000) > 3700
+    index.began("a", 7)
+    assert index.overlap("a", chain(1), 4000) == 0
+    assert index.overlap("b", chain(1), 4000) > 3700
+    index.sent("a", chain(1), 4000, 2 * SECOND)
+    index.began("a", 7)
+    index.began("a", 0)
+    index.began("a", 7)
     assert index.overlap("a", chain(1), 4000) > 3700
 
 
@@ -106,7 +122,6 @@ def test_it_is_the_same_in_a_process_that_is_told() -> None:
     here.failed(here.sent("b", chain(3), 4000, 2 * SECOND))
     here.reported(here.sent("a", chain(1), 4000, 60 * SECOND), 4000, 0, 61 * SECOND)
     here.sent("c", chain(4), 4000, 62 * SECOND)
-    here.clear("c")
     for seed in range(1, 5):
         for name in "abc":
             trusted = round(here.overlap(name, chain(seed), 4000) / here.trust(name))

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 from django.db import transaction
+from prometheus_client.parser import text_string_to_metric_families
 
 from engines.models import Pool, Provider, Replica
 from headrace.testing.upstream import ScriptedUpstream, prompt
@@ -166,6 +167,12 @@ class Place:
                 Target.objects.create(route=row, position=position, **where)
         self.wait_known(name)
         return name
+
+    def metric(self, name: str, **labels: str) -> float:
+        """The sum of a metric's samples with these labels, as the web process tells it."""
+        text = self.send(b"", path="/metrics", method="GET").raw.decode()
+        samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+        return sum(each.value for each in samples if each.name == name and labels.items() <= each.labels.items())
 
     def wait_known(self, *models: str, secret: str | None = None) -> None:
         """Wait until the web process knows these models, and the key."""

@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from headrace.api.tests.fleet import Fleet, replicas_of, scripted_fleet
 from headrace.testing.upstream import ScriptedUpstream
@@ -60,26 +59,20 @@ def test_it_does_not_send_another_tenant_after_it(fleet: Fleet) -> None:
     fleet.wait_known(world.model, secret=secret)
     first = fleet.chat(text, secret=secret).record
     assert first["cached_input_tokens"] == 0
-    found = _values(fleet, "headrace_prefix_tokens_total", model=world.model, **PREDICTED)
+    found = fleet.metric("headrace_prefix_tokens_total", model=world.model, **PREDICTED)
     again = fleet.chat(text, secret=secret)
     assert again.record["cached_input_tokens"] > 1000
-    assert _values(fleet, "headrace_prefix_tokens_total", model=world.model, **PREDICTED) > found + 1000
+    assert fleet.metric("headrace_prefix_tokens_total", model=world.model, **PREDICTED) > found + 1000
 
 
 def test_it_tells_predicted_and_reported_hits_and_its_own_size(fleet: Fleet) -> None:
     where = {"model": fleet.world.model, "target": fleet.world.name}
-    predicted = _values(fleet, "headrace_prefix_tokens_total", **PREDICTED, **where)
-    reported = _values(fleet, "headrace_prefix_tokens_total", **{"class": "reported"}, **where)
+    predicted = fleet.metric("headrace_prefix_tokens_total", **PREDICTED, **where)
+    reported = fleet.metric("headrace_prefix_tokens_total", **{"class": "reported"}, **where)
     assert reported > 10_000
     assert 0.8 * reported < predicted < 1.1 * reported
-    assert _values(fleet, "headrace_prefix_index_entries") > 30
-    assert _values(fleet, "headrace_prefix_index_bytes") > 30 * 100
-
-
-def _values(fleet: Fleet, name: str, **labels: str) -> float:
-    text = fleet.send(b"", path="/metrics", method="GET").raw.decode()
-    samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
-    return sum(each.value for each in samples if each.name == name and labels.items() <= each.labels.items())
+    assert fleet.metric("headrace_prefix_index_entries") > 30
+    assert fleet.metric("headrace_prefix_index_bytes") > 30 * 100
 
 
 def test_it_finds_the_replica_from_another_process(

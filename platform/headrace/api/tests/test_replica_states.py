@@ -1,6 +1,7 @@
 """New requests follow what the collector says of replicas, and the collector what became of real requests."""
 
 import asyncio
+import secrets
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ import redis
 
 from engines.load.figures import KEY, Fleet, State, decode
 from engines.models import Replica
+from headrace.api.tests.calling import Place
 from headrace.testing.upstream import ScriptedUpstream
 from headrace.testing.web import ROOT, WebProcess
 from headrace.testing.world import World
@@ -102,3 +104,33 @@ def test_it_sends_nothing_to_a_replica_that_drains_or_fails(
     before = len(second.requests())
     assert set(ask(gateway, world, 8)) == {200}
     assert len(second.requests()) == before
+
+
+def test_it_forgets_in_every_process_what_an_engine_held_that_was_started_anew(
+    quick_webs: dict[str, WebProcess], valkey: "redis.Redis", collector: None
+) -> None:
+    with ScriptedUpstream(tokens=5, interval_ms=1) as before:
+        web, *others = quick_webs.values()
+        place = Place(web, before)
+        sites, replica = [place, *map(place.at, others)], f"{place.world.name}/r1"
+        texts = [secrets.token_hex(8) + " water runs down the hill" * 400 for _ in sites]
+        for site, text in zip(sites, texts, strict=True):
+            site.wait_known(site.world.model)
+            site.chat(text)
+            assert predicted_by(site, text) > 1000
+        wait(valkey, is_in(State.READY, replica))
+        before.kill()
+        with ScriptedUpstream(tokens=5, interval_ms=1, port=before.port):
+            wait(valkey, lambda fleet: fleet.replicas[replica].started > 0)
+            time.sleep(1)
+            for site, text in zip(sites, texts, strict=True):
+                assert predicted_by(site, text) == 0
+                assert predicted_by(site, text) > 1000
+
+
+def predicted_by(site: Place, text: str) -> float:
+    """How many of the prompt's tokens the site's process believes to be in its replica's cache, as it sends it."""
+    name, which = "headrace_prefix_tokens_total", {"class": "predicted", "model": site.world.model}
+    before = site.metric(name, **which)
+    site.chat(text)
+    return site.metric(name, **which) - before
