@@ -84,22 +84,27 @@ def keep(client: "redis.Redis", *, now: datetime | None = None, patience: float 
             if needed:
                 log.warning("the budgets' counters are made anew: %d", len(needed))
             counters.drop(client, keep=())
-            rebuild(client, needed.values())
             counters.note_young(client, needed)
+            rebuild(client, needed.values())
             if is_over:
                 counters.trust(client, run)
             return len(needed)
     found = counters.read(client, list(needed))
     missing = {key for key, counter in zip(needed, found, strict=True) if counter is None}
     grown = counters.grown(client, ms=GROWN_MS)
-    for key in counters.take_wanted(client) - missing:
+    nobodys = set()
+    for key in counters.wanted(client) - missing:
         if (part := needed.get(key) or part_of(key, budgets, zones)) is not None:
             needed[key] = part
             missing.add(key)
+        else:
+            nobodys.add(key)
+    counters.forget_wanted(client, nobodys)
     again = grown & needed.keys()
     if missing or again:
-        rebuild(client, [needed[key] for key in missing | again])
+        # Whatever fails on the way: what was wanted is until it is made, and what is young is made once more.
         counters.note_young(client, missing)
+        rebuild(client, [needed[key] for key in missing | again])
     counters.forget_young(client, grown - missing)
     return len(missing)
 

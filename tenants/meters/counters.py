@@ -78,9 +78,15 @@ def _counter(answer: Any) -> Counter | None:
         return None
 
 
-def take_wanted(client: "redis.Redis") -> set[str]:
-    """The counters that requests have missed since this was last asked."""
-    return {key.decode() for key in client.spop(WANTED, 10_000) or ()}  # type: ignore[union-attr]
+def wanted(client: "redis.Redis", *, most: int = 10_000) -> set[str]:
+    """Counters that requests have missed and that were not made since: some of them, if they are more than `most`."""
+    return {key.decode() for key in client.srandmember(WANTED, most) or ()}  # type: ignore[union-attr]
+
+
+def forget_wanted(client: "redis.Redis", keys: Iterable[str]) -> None:
+    """These are nobody's: no budget has such a counter."""
+    if gone := list(keys):
+        client.srem(WANTED, *gone)
 
 
 def want_all(client: "redis.Redis") -> None:

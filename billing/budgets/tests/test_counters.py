@@ -101,16 +101,15 @@ def test_it_waits_after_a_loss_until_running_requests_could_put_their_holds_back
     make_tenant()
     budget = make()
     run = counters.run_id(valkey)
-    assert budgets.keep(valkey, now=NOW, patience=0.3) == 2
-    time.sleep(0.2)
-    assert budgets.keep(valkey, now=NOW, patience=0.3) == 0
-    assert not counters.is_trusted(valkey, run)
+    assert budgets.keep(valkey, now=NOW, patience=60) == 2
+    assert budgets.keep(valkey, now=NOW, patience=60) == 0
     [part] = budgets.current([budget], NOW)
     valkey.hset(part.key, "spent", "999")
     budgets.rebuild_all(valkey, now=NOW)
+    valkey.hset(part.key, "spent", "999")
     assert not counters.is_trusted(valkey, run)
-    time.sleep(0.15)
-    assert budgets.keep(valkey, now=NOW, patience=0.3) == 2
+    time.sleep(0.02)
+    assert budgets.keep(valkey, now=NOW, patience=0.01) == 2
     assert counters.is_trusted(valkey, run)
     assert spent(valkey, budget, NOW) == 0
     for _ in range(2):  # and at the next loss, although the server is the same

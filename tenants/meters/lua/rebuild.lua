@@ -1,4 +1,5 @@
--- Set budgets' counters: what the ledger has of their windows, and what it has not yet. Repeating it says the same.
+-- Set budgets' counters: what the ledger has of their windows, and what it has not yet. Repeating it says the same. Nobody
+-- wants for them after it.
 -- The caller holds the ledger's drain lock, so that an entry is either in the stream or in the ledger.
 -- KEYS: index of holds, usage stream, then the counters.
 -- ARGV: of each counter: the ledger's sum in nano-units, tenant, project, key, model ('' any), first and last instant of
@@ -17,6 +18,7 @@ for index = 3, #KEYS do
   by_tenant[tenant] = by_tenant[tenant] or {}
   table.insert(by_tenant[tenant], found)
   redis.call('DEL', found.key)
+  redis.call('SREM', WANTED, found.key)
   redis.call('HSET', found.key, 'spent', ARGV[at], 'held', '0', 'made', whole(now))
   if ARGV[at + 7] ~= '' then redis.call('PEXPIREAT', found.key, ARGV[at + 7]) end
 end
