@@ -30,7 +30,7 @@ STATES = {"fine": "success", "warned": "warning", "used up": "danger", "rebuildi
 class BudgetForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Budget
-        fields = (*SCOPE, "amount", "hard", "enabled", "thresholds", "extra", "extra_until")
+        fields = (*SCOPE, "amount", "hard", "enabled", "set_by", "thresholds", "extra", "extra_until")
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
@@ -46,7 +46,7 @@ class BudgetForm(forms.ModelForm):  # type: ignore[type-arg]
 class BudgetAdmin(ModelAdmin):
     form = BudgetForm
     list_display = ("budget", "counts", "period_label", "state", "limit", "spent", "held", "left", "used")
-    list_filter = (("tenant", admin.RelatedOnlyFieldListFilter), "period", "hard", "enabled")
+    list_filter = (("tenant", admin.RelatedOnlyFieldListFilter), "period", "hard", "enabled", "set_by")
     search_fields = ("name", "tenant__slug", "project", "key", "model")
     autocomplete_fields = ("tenant",)
     list_select_related = ("tenant",)
@@ -56,7 +56,15 @@ class BudgetAdmin(ModelAdmin):
     fieldsets = (
         (
             None,
-            {"fields": [("tenant", "name"), ("project", "key", "model"), ("amount", "period"), ("hard", "enabled")]},
+            {
+                "fields": [
+                    ("tenant", "name"),
+                    ("project", "key", "model"),
+                    ("amount", "period"),
+                    ("hard", "enabled"),
+                    "set_by",
+                ]
+            },
         ),
         ("Telling", {"fields": ["thresholds"]}),
         ("Temporary increase", {"fields": [("extra", "extra_until")]}),

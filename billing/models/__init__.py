@@ -1,7 +1,7 @@
 """The ledger: what was used, by the request and by the hour, the prices it is charged at, and the invoices over it."""
 
 from billing.models.billing_account import BillingAccount
-from billing.models.budget import Budget, BudgetAdjustment, BudgetAlert, Period
+from billing.models.budget import Budget, BudgetAdjustment, BudgetAlert, Period, SetBy
 from billing.models.credit import Credit
 from billing.models.dead_letter import DeadLetter
 from billing.models.dropped_month import DroppedMonth
@@ -36,6 +36,7 @@ __all__ = [
     "Notice",
     "Period",
     "Price",
+    "SetBy",
     "Status",
     "TargetHour",
     "TenantZone",

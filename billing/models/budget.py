@@ -28,6 +28,11 @@ class Period(models.TextChoices):
     TOTAL = "total"
 
 
+class SetBy(models.TextChoices):
+    OPERATOR = "operator"
+    TENANT = "tenant"
+
+
 def _money(help_text: str, *, optional: bool = False) -> "models.DecimalField[Any, Any]":
     bounds = [MinValueValidator(SMALLEST), MaxValueValidator(LARGEST)]
     return models.DecimalField(
@@ -60,6 +65,12 @@ class Budget(models.Model):
     period = models.CharField(max_length=5, choices=Period.choices, default=Period.MONTH)
     hard = models.BooleanField(default=True, help_text="Refuse what might pass it. A soft budget only tells.")
     enabled = models.BooleanField(default=True)
+    set_by = models.CharField(
+        max_length=8,
+        choices=SetBy.choices,
+        default=SetBy.OPERATOR,
+        help_text="Whose it is: the tenant's own members change only the tenant's.",
+    )
     thresholds = ArrayField(
         models.IntegerField(validators=[MinValueValidator(1), MaxValueValidator(HIGHEST_THRESHOLD)]),
         default=usual_thresholds,
@@ -87,6 +98,7 @@ class Budget(models.Model):
                 violation_error_message="An increase wants an amount and an end.",
             ),
             models.CheckConstraint(condition=Q(period__in=Period.values), name="billing_budget_period"),
+            models.CheckConstraint(condition=Q(set_by__in=SetBy.values), name="billing_budget_set_by"),
         ]
 
     def __str__(self) -> str:

@@ -3,7 +3,7 @@
 from tenants.models.api_key import ApiKey, Priority
 from tenants.models.audit_entry import AuditEntry
 from tenants.models.invitation import Invitation
-from tenants.models.limits import LIMIT_CEILING, LIMIT_FIELDS, Limits
+from tenants.models.limits import LIMIT_CEILING, LIMIT_FIELDS, CeiledLimits, Limits
 from tenants.models.member import Member, Role
 from tenants.models.model_limits import ModelLimits
 from tenants.models.operator_visit import OperatorVisit
@@ -16,6 +16,7 @@ __all__ = [
     "LIMIT_FIELDS",
     "ApiKey",
     "AuditEntry",
+    "CeiledLimits",
     "Invitation",
     "Limits",
     "Member",

@@ -6,7 +6,7 @@ from django.db import models as db
 from django.db.models import Q
 from django.utils import timezone
 
-from tenants.models.limits import Limits
+from tenants.models.limits import CeiledLimits
 from tenants.models.project import Project
 from tenants.models.tenant import Tenant
 
@@ -22,7 +22,7 @@ class ApiKeyQuerySet(db.QuerySet["ApiKey"]):
         return self.filter(tenant=tenant)
 
 
-class ApiKey(Limits):
+class ApiKey(CeiledLimits):
     """What an app authenticates with. The text of the key is never stored: `digest` finds it (tenants.keys)."""
 
     public_id = db.CharField(primary_key=True, max_length=12, editable=False)
@@ -45,11 +45,11 @@ class ApiKey(Limits):
 
     objects = ApiKeyQuerySet.as_manager()
 
-    class Meta(Limits.Meta):
+    class Meta(CeiledLimits.Meta):
         verbose_name = "API key"
         ordering = ("project", "name")
         constraints = [
-            *Limits.Meta.constraints,
+            *CeiledLimits.Meta.constraints,
             db.UniqueConstraint(fields=["project", "name"], name="tenants_apikey_project_name"),
             db.CheckConstraint(condition=Q(priority__in=Priority.values), name="tenants_apikey_priority"),
             db.CheckConstraint(condition=Q(public_id__regex="^[0-9A-Za-z]{12}$"), name="tenants_apikey_public_id"),

@@ -1,4 +1,7 @@
-"""The six limits that a tenant, a project and a key may each carry. None: no limit at this level."""
+"""The six limits that a tenant, a project and a key may each carry. None: no limit at this level.
+
+The tenant's are set by operators alone; of those below, what an operator set is a ceiling for the tenant's members.
+"""
 
 from typing import Any
 
@@ -53,3 +56,15 @@ class Limits(models.Model):
     def limits(self) -> dict[str, int]:
         """The limits that are set, by field name."""
         return {name: value for name in LIMIT_FIELDS if (value := getattr(self, name)) is not None}
+
+
+class CeiledLimits(Limits):
+    """Limits that the tenant's members may set too, each up to the ceiling that an operator set, if any.
+
+    The database keeps the ceilings and holds members to them: whatever an operator's connection sets is one.
+    """
+
+    ceilings = models.JSONField(default=dict, editable=False, help_text="The limits that an operator set, by name.")
+
+    class Meta(Limits.Meta):
+        abstract = True

@@ -1,7 +1,7 @@
 from django.db import models
 from django.db.models import Q
 
-from tenants.models.limits import Limits
+from tenants.models.limits import CeiledLimits
 from tenants.models.tenant import Tenant
 
 
@@ -10,7 +10,7 @@ class ModelLimitsQuerySet(models.QuerySet["ModelLimits"]):
         return self.filter(tenant=tenant)
 
 
-class ModelLimits(Limits):
+class ModelLimits(CeiledLimits):
     """The limits of a tenant, a project or a key for one model, beside those for all models together."""
 
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="model_limits")
@@ -20,11 +20,11 @@ class ModelLimits(Limits):
 
     objects = ModelLimitsQuerySet.as_manager()
 
-    class Meta(Limits.Meta):
+    class Meta(CeiledLimits.Meta):
         verbose_name = verbose_name_plural = "limits per model"
         ordering = ("tenant", "project", "key", "model")
         constraints = [
-            *Limits.Meta.constraints,
+            *CeiledLimits.Meta.constraints,
             models.UniqueConstraint(fields=["tenant", "project", "key", "model"], name="tenants_modellimits_scope"),
             models.CheckConstraint(
                 condition=~Q(model="") & (Q(project="") | Q(key="")), name="tenants_modellimits_one"

@@ -1,7 +1,7 @@
 from django.db import models
 from django.utils import timezone
 
-from tenants.models.limits import Limits
+from tenants.models.limits import CeiledLimits
 from tenants.models.names import slug_constraint, slug_field
 from tenants.models.tenant import Tenant
 
@@ -11,7 +11,7 @@ class ProjectQuerySet(models.QuerySet["Project"]):
         return self.filter(tenant=tenant)
 
 
-class Project(Limits):
+class Project(CeiledLimits):
     """A part of a tenant whose keys and use are counted together."""
 
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="projects")
@@ -21,10 +21,10 @@ class Project(Limits):
 
     objects = ProjectQuerySet.as_manager()
 
-    class Meta(Limits.Meta):
+    class Meta(CeiledLimits.Meta):
         ordering = ("tenant", "slug")
         constraints = [
-            *Limits.Meta.constraints,
+            *CeiledLimits.Meta.constraints,
             slug_constraint("slug"),
             models.UniqueConstraint(fields=["tenant", "slug"], name="tenants_project_tenant_slug"),
         ]

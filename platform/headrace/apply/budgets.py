@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from billing.models import Budget
+from billing.models import Budget, SetBy
 from headrace.apply.entries import Entry
 from headrace.apply.plan import Plan
 from headrace.apply.problems import near
@@ -31,7 +31,7 @@ class Budgets:
             self._plan(plan, child, label, tenant, {"project": project, "key": key})
 
     def _plan(self, plan: Plan, entry: Entry, label: str, tenant: str, scope: dict[str, str]) -> None:
-        wanted: dict[str, Any] = {name: given.value for name, given in entry.given.items()}
+        wanted: dict[str, Any] = {"set_by": SetBy.OPERATOR} | {name: given.value for name, given in entry.given.items()}
         model = wanted.get("model")
         budget = self._known.get((tenant, entry.name))
         if model and model not in self._models and not (budget and budget.model == model):
@@ -63,6 +63,8 @@ def _entry(budget: Budget) -> Document:
     entry: Document = {"name": budget.name, "amount": budget.amount, "period": budget.period}
     if budget.model:
         entry["model"] = budget.model
+    if budget.set_by != SetBy.OPERATOR:
+        entry["set_by"] = budget.set_by
     entry |= {"hard": budget.hard, "thresholds": budget.thresholds}
     if budget.extra is not None and budget.extra_until is not None:
         entry["increase"] = {"amount": budget.extra, "until": budget.extra_until.isoformat()}

@@ -29,7 +29,8 @@ LIMITS = {
 BUDGET = Kind(
     "budget",
     "name",
-    {"amount": amount, "period": text, "model": text, "hard": truth, "enabled": truth, "thresholds": wholes},
+    {"amount": amount, "period": text, "model": text, "hard": truth, "enabled": truth, "thresholds": wholes}
+    | {"set_by": text},
     groups={"increase": {"amount": ("extra", optional(amount)), "until": ("extra_until", optional(moment))}},
     short="amount",
 )

@@ -8,7 +8,7 @@ from django import forms
 from django.utils import timezone
 
 from billing.budgets.standing import plain
-from billing.models import Budget
+from billing.models import Budget, SetBy
 from headrace.portal.forms.scope import ScopeFields
 from tenants.models import Tenant
 from tenants.models.names import check_slug
@@ -59,7 +59,7 @@ class BudgetForm(ScopeFields, forms.ModelForm):  # type: ignore[type-arg]
         self.fields["extra"].help_text = f"On top of the amount. {money}"
         self.fields["extra_until"].help_text = f"Time zone {tenant.time_zone}."
         if self.instance._state.adding:
-            self.instance.tenant = tenant
+            self.instance.tenant, self.instance.set_by = tenant, SetBy.TENANT
             self.fields["period"] = forms.ChoiceField(
                 choices=_PERIODS, initial="month", help_text=f"Begins anew at midnight in {tenant.time_zone}."
             )

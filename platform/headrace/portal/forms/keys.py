@@ -6,6 +6,7 @@ from typing import Any
 from django import forms
 from django.utils import timezone
 
+from headrace.portal.forms.ceilings import CeiledForm
 from routing.models import Model
 from tenants.models import LIMIT_FIELDS, ApiKey, Project, Tenant
 
@@ -22,7 +23,7 @@ class ProjectField(forms.ModelChoiceField):  # type: ignore[type-arg]
         return obj.name
 
 
-class KeyForm(forms.ModelForm):  # type: ignore[type-arg]
+class KeyForm(CeiledForm):
     """A new key, or what may change of one. The project stays: records and budgets refer to it."""
 
     models = forms.MultipleChoiceField(
@@ -53,10 +54,6 @@ class KeyForm(forms.ModelForm):  # type: ignore[type-arg]
             self.fields["project"] = ProjectField(Project.objects.of(tenant).order_by("slug"), empty_label=None)
         else:
             del self.fields["project"]
-
-    @property
-    def limits(self) -> list[forms.BoundField]:
-        return [self[name] for name in LIMIT_FIELDS]
 
     @property
     def has_limits(self) -> bool:

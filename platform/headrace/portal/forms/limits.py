@@ -4,11 +4,12 @@ from typing import Any
 
 from django import forms
 
+from headrace.portal.forms.ceilings import CeiledForm
 from headrace.portal.forms.scope import ScopeFields
 from tenants.models import LIMIT_FIELDS, ModelLimits, Tenant
 
 
-class ModelLimitsForm(ScopeFields, forms.ModelForm):  # type: ignore[type-arg]
+class ModelLimitsForm(ScopeFields, CeiledForm):
     """New limits, or other numbers of those there are: whose they are stays."""
 
     class Meta:
@@ -27,10 +28,6 @@ class ModelLimitsForm(ScopeFields, forms.ModelForm):  # type: ignore[type-arg]
     @property
     def scope(self) -> list[forms.BoundField]:
         return [self[name] for name in ("project", "key", "model") if name in self.fields]
-
-    @property
-    def limits(self) -> list[forms.BoundField]:
-        return [self[name] for name in LIMIT_FIELDS]
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data

@@ -4,10 +4,11 @@ from typing import Any
 
 from django import forms
 
+from headrace.portal.forms.ceilings import CeiledForm
 from tenants.models import LIMIT_FIELDS, Project, Tenant
 
 
-class ProjectForm(forms.ModelForm):  # type: ignore[type-arg]
+class ProjectForm(CeiledForm):
     """A new project, or what may change of one. Its short name stays: records and budgets refer to it."""
 
     class Meta:
@@ -22,10 +23,6 @@ class ProjectForm(forms.ModelForm):  # type: ignore[type-arg]
             self.instance.tenant = tenant
         else:
             del self.fields["slug"]
-
-    @property
-    def limits(self) -> list[forms.BoundField]:
-        return [self[name] for name in LIMIT_FIELDS]
 
     @property
     def basics(self) -> list[forms.BoundField]:

@@ -30,7 +30,9 @@ class Team:
         self.project: Project = make_project(self.tenant, "web")
         self.key: ApiKey = make_key(self.project, f"{slug}-key")
         self.invoice = draft_of(self.tenant, self.project)
-        self.budget = Budget.objects.create(tenant=self.tenant, name="monthly", amount=100, key=self.key.pk)
+        self.budget = Budget.objects.create(
+            tenant=self.tenant, name="monthly", amount=100, key=self.key.pk, set_by="tenant"
+        )
         self.webhook = WebhookEndpoint.objects.create(tenant=self.tenant, url="https://hooks.test/", secret=b"sealed")
         self.limits = ModelLimits.objects.create(tenant=self.tenant, key=self.key.pk, model="demo", concurrency=9)
         self.invitation: Invitation

@@ -3,12 +3,13 @@
 from decimal import Decimal
 
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 
-from billing.models import Budget, BudgetAlert
+from billing.models import Budget, BudgetAlert, SetBy
 from headrace.portal import spending
 from headrace.portal.access import May
 from headrace.portal.forecast import forecasts
@@ -68,6 +69,8 @@ def one(request: PortalRequest, budget: int) -> HttpResponse:
 
 def change(request: PortalRequest, budget: int) -> HttpResponse:
     row = _budget(request, budget)
+    if row.set_by != SetBy.TENANT:
+        raise PermissionDenied
     form = BudgetForm(request.tenant, request.POST or None, instance=row, sees_keys=request.may(May.SEE_KEYS))
     if request.method == "POST" and form.is_valid():
         form.write()

@@ -1,4 +1,4 @@
-"""Limits: what may be asked for in a minute, by whom; the tenant's own are the operators' business."""
+"""Limits: what may be asked for in a minute, by whom; the tenant's own, and what operators set below, are theirs."""
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
@@ -49,6 +49,8 @@ def change(request: PortalRequest, limits: int) -> HttpResponse:
 
 def remove(request: PortalRequest, limits: int) -> HttpResponse:
     row = _limits(request, limits)
+    if row.ceilings:  # an operator set some of them
+        raise PermissionDenied
     row.delete()
     messages.success(request, f"The limits for {row.model} are gone. Those for all models hold on.")
     return redirect("portal:budgets-limits", request.tenant.slug)
