@@ -7,13 +7,14 @@ from typing import Any
 from django.apps import apps
 from django.contrib import admin, messages
 from django.db.models import Count, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 
-from tenants.admin_cells import number
+from tenants.admin_asking import question
+from tenants.admin_cells import number, refreshed
 from tenants.growing_lists import GrowingList
 from tenants.models import LIMIT_FIELDS, AuditEntry, Member, ModelLimits, Project, Tenant
 from tenants.suspension import resume_tenant, suspend_tenant
@@ -23,13 +24,28 @@ LIMITS = (
     {"fields": [LIMIT_FIELDS[:2], LIMIT_FIELDS[2:4], LIMIT_FIELDS[4:]], "description": "Empty: no limit."},
 )
 
+SUSPENDING = (
+    "All its keys are refused within a second, and its members see that it is suspended. Streams already running "
+    "finish. Nothing is deleted; it can be resumed."
+)
+
 
 @admin.register(Tenant)
 class TenantAdmin(ModelAdmin):
-    list_display = ("slug", "name", "state", "currency", "time_zone", "projects_count", "keys_count", "created_at")
+    list_display: tuple[str, ...] = (
+        "slug",
+        "name",
+        "state",
+        "currency",
+        "time_zone",
+        "projects_count",
+        "keys_count",
+        "created_at",
+    )
     list_filter = ("currency", ("suspended_at", admin.EmptyFieldListFilter))
     search_fields = ("slug", "name")
     actions = ("suspend", "resume")
+    actions_detail = ("suspend_this", "resume_this")
     readonly_fields = ("suspended_at", "created_at")
     fieldsets = (
         (None, {"fields": [("slug", "name"), ("currency", "time_zone"), "weight", ("suspended_at", "created_at")]}),
@@ -62,14 +78,61 @@ class TenantAdmin(ModelAdmin):
         return number(tenant.n_keys)
 
     @action(description="Suspend: refuse all keys of the selected tenants", permissions=["change"])
-    def suspend(self, request: HttpRequest, tenants: QuerySet[Tenant]) -> None:
+    def suspend(self, request: HttpRequest, tenants: QuerySet[Tenant]) -> HttpResponse | None:
+        if asking := question(
+            self,
+            request,
+            tenants,
+            action="suspend",
+            title="Suspend these tenants?",
+            effect=SUSPENDING,
+            button="Suspend",
+        ):
+            return asking
         done = sum(suspend_tenant(tenant) for tenant in tenants)
         self.message_user(request, f"{done} suspended. Streams already running finish.", messages.SUCCESS)
+        return None
 
     @action(description="Resume: let the keys of the selected tenants in again", permissions=["change"])
     def resume(self, request: HttpRequest, tenants: QuerySet[Tenant]) -> None:
         done = sum(resume_tenant(tenant) for tenant in tenants)
         self.message_user(request, f"{done} resumed.", messages.SUCCESS)
+
+    @action(
+        description="Suspend",
+        permissions=["change"],
+        icon="block",
+        url_path="suspend",
+        dialog={
+            "title": "Suspend this tenant?",
+            "description": SUSPENDING,
+            "form_class": None,
+            "form_submit_text": "Suspend",
+        },
+    )
+    def suspend_this(self, request: HttpRequest, form: Any, object_id: str) -> HttpResponse:
+        tenant = self.get_object(request, object_id)
+        if tenant is not None and suspend_tenant(tenant):
+            self.message_user(request, f"{tenant} is suspended. Streams already running finish.", messages.SUCCESS)
+        return refreshed()
+
+    @action(
+        description="Resume",
+        permissions=["change"],
+        icon="play_arrow",
+        url_path="resume",
+        dialog={
+            "title": "Let this tenant in again?",
+            "description": "Its keys open the door within a second, and its members their portal.",
+            "form_class": None,
+            "form_submit_text": "Resume",
+        },
+    )
+    def resume_this(self, request: HttpRequest, form: Any, object_id: str) -> HttpResponse:
+        tenant = self.get_object(request, object_id)
+        if tenant is not None and resume_tenant(tenant):
+            self.message_user(request, f"{tenant} is let in again.", messages.SUCCESS)
+        return refreshed()
 
 
 @admin.register(Project)

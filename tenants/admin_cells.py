@@ -1,7 +1,9 @@
-"""How the admin's lists show values: numbers aligned, times to the second, nothing that looks like zero but is not."""
+"""How the admin's lists show values: numbers aligned, times to the second, nothing that looks like zero but is not; and
+how its dialogs end."""
 
 from decimal import Decimal
 
+from django.http import HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -22,3 +24,10 @@ def money(value: Decimal | None, currency: str) -> SafeString:
         return format_html('<span class="hr-number hr-none">{}</span>', "unpriced")
     text = f"< {SMALLEST}" if 0 < value < SMALLEST else f"{value:,.6f}"
     return format_html('<span class="hr-number">{}\u00a0{}</span>', text, currency)
+
+
+def refreshed() -> HttpResponse:
+    """What a dialog answers that has done its work: the page behind it is loaded anew."""
+    response = HttpResponse(status=200)
+    response["HX-Refresh"] = "true"
+    return response

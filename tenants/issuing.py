@@ -56,3 +56,12 @@ def rotate_key(key: ApiKey, *, hint: str, overlap: timedelta) -> str:
             tenant_id=row.tenant_id, key=row, digest=row.digest, hint=row.hint, until=now + overlap
         )
     return minted.text
+
+
+def find_key(text: str) -> ApiKey | None:
+    """The key with this text, also by a secret that it had before. Of those that the connection may see."""
+    digests = keys.digests(text.strip())
+    found = ApiKey.objects.filter(digest__in=digests).select_related("project").first()
+    if found is None and (old := RetiredSecret.objects.filter(digest__in=digests).first()):
+        found = ApiKey.objects.select_related("project").get(pk=old.key_id)
+    return found

@@ -9,7 +9,7 @@ from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin
@@ -19,6 +19,7 @@ from billing.budgets.changing import reset_budget
 from billing.budgets.standing import Standing, standings
 from billing.models import Budget, BudgetAdjustment, BudgetAlert, Notice, WebhookEndpoint
 from engines import secrets
+from tenants.admin_asking import question, reason_of
 from tenants.admin_cells import number
 from tenants.growing_lists import GrowingList
 from tenants.models import ApiKey, Project
@@ -135,16 +136,24 @@ class BudgetAdmin(ModelAdmin):
         return format_html("{} {} {}", *map(SafeString, parts))
 
     @action(description="Reset: begin the present period anew, on record", permissions=["change"])
-    def reset(self, request: HttpRequest, budgets: QuerySet[Budget]) -> None:
+    def reset(self, request: HttpRequest, budgets: QuerySet[Budget]) -> HttpResponse | None:
+        if asking := question(
+            self, request, budgets, action="reset", title="Begin these budgets anew?",
+            effect="What is spent in the present period counts no more, so that as much may be spent again. What runs "
+            "stays held. The ledger and invoices keep everything; the adjustment is on record with your name.",
+            button="Reset", wants_reason=True,
+        ):  # fmt: skip
+            return asking
         who, origin = request.user.get_username(), str(request.META.get("REMOTE_ADDR", ""))
         try:
             with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=10) as client:
                 for budget in budgets:
-                    reset_budget(client, budget=budget, who=who, origin=origin, reason="reset in the admin")
+                    reset_budget(client, budget=budget, who=who, origin=origin, reason=reason_of(request))
         except redis.RedisError as error:
             self.message_user(request, f"Redis is away, not all were reset: {error}", messages.ERROR)
-            return
+            return None
         self.message_user(request, f"{len(budgets)} begin anew. What runs stays held.", messages.SUCCESS)
+        return None
 
 
 def _money(standing: Standing | None, name: str, budget: Budget) -> SafeString:

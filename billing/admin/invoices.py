@@ -29,6 +29,7 @@ from billing.invoicing.records import records_behind
 from billing.invoicing.voiding import void_invoice
 from billing.models import Invoice, InvoiceLine
 from billing.tasks import make_invoices
+from tenants.admin_cells import refreshed
 from tenants.growing_lists import GrowingList
 
 COLOURS = {"draft": "warning", "finalised": "success", "voided": "danger"}
@@ -179,7 +180,7 @@ class InvoiceAdmin(GrowingList):
     def run(self, request: HttpRequest, form: Any) -> HttpResponse:
         transaction.on_commit(make_invoices.delay)
         self.message_user(request, "The worker is at it.", messages.SUCCESS)
-        return _refresh()
+        return refreshed()
 
     @action(
         description="Finalise",
@@ -229,7 +230,7 @@ class InvoiceAdmin(GrowingList):
             self.message_user(request, f"{verb()} {done}.", messages.SUCCESS)
         except InvoiceError as error:
             self.message_user(request, f"Nothing is changed: {error}.", messages.ERROR)
-        return _refresh()
+        return refreshed()
 
     @action(description="PDF", permissions=["view"], url_path="pdf")
     def as_pdf(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -279,10 +280,4 @@ def _download(data: bytes, content_type: str, name: str) -> HttpResponse:
     response = HttpResponse(data, content_type=content_type)
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     response["Cache-Control"] = "no-store"
-    return response
-
-
-def _refresh() -> HttpResponse:
-    response = HttpResponse(status=200)
-    response["HX-Refresh"] = "true"
     return response

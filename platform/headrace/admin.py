@@ -12,20 +12,39 @@ from django.contrib.auth.models import Group, User
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.urls import reverse
 from django.utils import timezone
 from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
-from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
-from unfold.widgets import UnfoldAdminSelect2MultipleWidget
+from unfold.forms import AdminPasswordChangeForm, BaseDialogForm, UserChangeForm, UserCreationForm
+from unfold.widgets import UnfoldAdminSelect2MultipleWidget, UnfoldAdminTextInputWidget
 
+from headrace import tenant_list
 from routing.models import Model
 from tenants.admin import LIMITS
-from tenants.issuing import draft_key, revoke_key
+from tenants.admin_asking import question
+from tenants.admin_cells import refreshed
+from tenants.issuing import draft_key, find_key, revoke_key
 from tenants.models import ApiKey
 
+__all__ = ["tenant_list"]
 admin.site.unregister([User, Group])
 # Of allauth: each person's own business, on the pages of his account.
 admin.site.unregister([EmailAddress, Authenticator, UserSession])
+
+
+REVOKING = (
+    "New requests with it, and with any secret it had before, are refused within a second. Streams already running "
+    "finish. It cannot be undone; what it used stays in the records."
+)
+
+
+class FindKeyForm(BaseDialogForm):
+    text = forms.CharField(
+        label="The key, whole",
+        max_length=300,
+        widget=UnfoldAdminTextInputWidget(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
 
 
 class KeyForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -69,6 +88,7 @@ class ApiKeyAdmin(ModelAdmin):
     readonly_fields = ("public_id", "hint", "created_at", "last_used_at", "revoked_at")
     actions = ("revoke",)
     actions_detail = ("revoke_this",)
+    actions_list = ("find",)
     list_select_related = ("project",)
     list_fullwidth = True
     add_fieldsets = (
@@ -139,9 +159,14 @@ class ApiKeyAdmin(ModelAdmin):
         return f"{key.created_at:%Y-%m-%d}"
 
     @action(description="Revoke the selected keys for good", permissions=["change"])
-    def revoke(self, request: HttpRequest, keys: QuerySet[ApiKey]) -> None:
+    def revoke(self, request: HttpRequest, keys: QuerySet[ApiKey]) -> HttpResponse | None:
+        if asking := question(
+            self, request, keys, action="revoke", title="Revoke these keys for good?", effect=REVOKING, button="Revoke"
+        ):
+            return asking
         done = sum(revoke_key(key) for key in keys)
         self.message_user(request, f"{done} revoked. Streams already running finish.", messages.SUCCESS)
+        return None
 
     @action(
         description="Revoke",
@@ -150,7 +175,7 @@ class ApiKeyAdmin(ModelAdmin):
         url_path="revoke",
         dialog={
             "title": "Revoke this key for good?",
-            "description": "New requests with it are refused within a second. Streams already running finish.",
+            "description": REVOKING,
             "form_class": None,
             "form_submit_text": "Revoke",
         },
@@ -159,8 +184,29 @@ class ApiKeyAdmin(ModelAdmin):
         key = self.get_object(request, object_id)
         if key is not None and revoke_key(key):
             self.message_user(request, f"{key} is revoked.", messages.SUCCESS)
+        return refreshed()
+
+    @action(
+        description="Find a leaked key",
+        permissions=["view"],
+        icon="search",
+        url_path="find",
+        dialog={
+            "title": "Whose key is this?",
+            "description": "It is looked up by its digest, among the secrets of today and those that were rotated away."
+            " The text is in no address, log or record.",
+            "form_class": FindKeyForm,
+            "form_submit_text": "Find",
+        },
+    )
+    def find(self, request: HttpRequest, form: Any) -> HttpResponse:
+        key = find_key(form.cleaned_data["text"])
+        if key is None:
+            self.message_user(request, "No key of any tenant has this text.", messages.INFO)
+            return refreshed()
+        self.message_user(request, f"This is {key} of {key.tenant}. If it has leaked, revoke it.", messages.WARNING)
         response = HttpResponse(status=200)
-        response["HX-Refresh"] = "true"
+        response["HX-Redirect"] = reverse("admin:tenants_apikey_change", args=[key.pk])
         return response
 
 

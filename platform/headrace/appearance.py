@@ -32,6 +32,7 @@ _GROUPS: dict[str, list[tuple[str, str, str]]] = {
     "Models": [
         ("Models", "deployed_code", "routing_model"),
         ("Routes", "alt_route", "routing_route"),
+        ("Explain", "conversion_path", "routes:explain"),
         ("Pools", "dns", "engines_pool"),
         ("Providers", "cloud", "engines_provider"),
         ("Fleet", "monitoring", "fleet:page"),

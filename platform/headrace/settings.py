@@ -187,6 +187,9 @@ UNFOLD = {
     "SITE_TITLE": "Headrace",
     "SITE_HEADER": "Headrace",
     "SITE_SYMBOL": "water",
+    "SITE_FAVICONS": [
+        {"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("headrace/portal/mark.svg")}
+    ],
     "SITE_URL": None,
     "SHOW_VIEW_ON_SITE": False,
     "SHOW_HISTORY": False,  # the audit trail has it all, on whatever path

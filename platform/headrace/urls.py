@@ -1,16 +1,20 @@
 """The screens. The data plane's paths (`/v1`, health, metrics) never reach Django: asgi.py keeps them."""
 
 from django.contrib import admin
+from django.templatetags.static import static
 from django.urls import include, path
+from django.views.generic import RedirectView
 
 from headrace.portal.views import failing
 
 urlpatterns = [
     path("admin/fleet/", include("headrace.fleet.urls")),
     path("admin/cost/", include("headrace.costs.urls")),
+    path("admin/routes/explain/", include("headrace.routes.urls")),
     path("admin/settlement/", include("headrace.settlement.urls")),
     path("admin/sizing/", include("headrace.sizing.urls")),
     path("admin/", admin.site.urls),
+    path("favicon.ico", RedirectView.as_view(url=static("headrace/portal/mark.svg"))),
     path("account/", include("allauth.urls")),
     path("", include("headrace.portal.urls")),
 ]

@@ -10,9 +10,8 @@ from django.utils import timezone
 from headrace.portal.endpoint import api_base
 from headrace.portal.forms.keys import FindForm, KeyForm, RotateForm
 from headrace.portal.request import PortalRequest, asked
-from tenants import keys
-from tenants.issuing import NotRotated, draft_key, revoke_key, rotate_key
-from tenants.models import ApiKey, Project, RetiredSecret
+from tenants.issuing import NotRotated, draft_key, find_key, revoke_key, rotate_key
+from tenants.models import ApiKey, Project
 
 PAGE = 50
 
@@ -22,7 +21,7 @@ def listing(request: PortalRequest) -> HttpResponse:
     finder = FindForm(request.POST or None)
     found, searched = None, False
     if request.method == "POST" and finder.is_valid():
-        searched, found = True, find(finder.cleaned_data["text"])
+        searched, found = True, find_key(finder.cleaned_data["text"])
         finder = FindForm()
     rows = ApiKey.objects.of(request.tenant).select_related("project")
     shows_all, wanted = request.GET.get("show") == "all", asked(request, "q")
@@ -45,15 +44,6 @@ def listing(request: PortalRequest) -> HttpResponse:
         "has_projects": bool(listed) or Project.objects.of(request.tenant).exists(),
     }
     return render(request, "portal/keys.html", context)
-
-
-def find(text: str) -> ApiKey | None:
-    """The key with this text, also by a secret that it had before. Within `rows_of`: only the tenant's own is found."""
-    digests = keys.digests(text.strip())
-    found = ApiKey.objects.filter(digest__in=digests).select_related("project").first()
-    if found is None and (old := RetiredSecret.objects.filter(digest__in=digests).first()):
-        found = ApiKey.objects.select_related("project").get(pk=old.key_id)
-    return found
 
 
 def create(request: PortalRequest) -> HttpResponse:
