@@ -23,13 +23,22 @@ class _CompletionDetails(msgspec.Struct):
 
 
 class Usage(msgspec.Struct):
-    """OpenAI's usage object, with SGLang's top-level `reasoning_tokens`."""
+    """OpenAI's usage object, with SGLang's top-level `reasoning_tokens` and what others say of their cache in:
+    Moonshot's `cached_tokens`, DeepSeek's `prompt_cache_hit_tokens`."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     prompt_tokens_details: _PromptDetails | None = None
     completion_tokens_details: _CompletionDetails | None = None
     reasoning_tokens: int | None = None
+    cached_tokens: int | None = None
+    prompt_cache_hit_tokens: int | None = None
+
+    @property
+    def cached(self) -> int | None:
+        details = self.prompt_tokens_details
+        said = (details.cached_tokens if details else None, self.cached_tokens, self.prompt_cache_hit_tokens)
+        return next((tokens for tokens in said if tokens is not None), None)
 
 
 class Timings(msgspec.Struct):
@@ -194,8 +203,7 @@ class UsageMeter:
         except msgspec.DecodeError:
             return None
         if usage.prompt_tokens is not None:
-            details = usage.prompt_tokens_details
-            cached = details.cached_tokens if details else None
+            cached = usage.cached
             self._has_cached = self._has_cached or cached is not None
             self._note_prompt(usage.prompt_tokens, cached or 0)
         output = usage.completion_tokens

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -108,6 +109,21 @@ def test_it_ranks_what_it_is_told() -> None:
     assert counts(of, counted=9, counted_prompt=31) == Counts(30, 0, 9, 0, "counted")
     of.final(usage(30, 8, 40))
     assert counts(of, counted=9) == Counts(30, 30, 8, 0, "estimated"), "no more was cached than there was"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"prompt_tokens_details": {"cached_tokens": 20}, "cached_tokens": 7},
+        {"prompt_tokens_details": None, "cached_tokens": 20},
+        {"prompt_tokens_details": {"cached_tokens": None}, "prompt_cache_hit_tokens": 20},
+    ],
+)
+def test_it_finds_what_was_cached_wherever_it_is_said(said: dict[str, Any]) -> None:
+    of = meter()
+    of.final(raw({"prompt_tokens": 30, "completion_tokens": 8, **said}))
+    assert counts(of) == Counts(30, 20, 8, 0, "reported")
+    assert of.has_cached
 
 
 def test_it_keeps_the_text_until_an_upstream_counts_credibly() -> None:
