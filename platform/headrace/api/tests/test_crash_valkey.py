@@ -6,6 +6,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import redis
@@ -136,3 +137,31 @@ async def refused(web: WebProcess, world: World) -> tuple[str, float]:
     code = await caller.error()
     await caller.leave()
     return code, took
+
+
+@pytest.mark.parametrize("fault", ["full", "read-only"])
+async def test_it_refuses_and_settles_later_while_redis_takes_no_writes(
+    quick_webs: dict[str, WebProcess], limited: World, valkey: "redis.Redis", fault: str
+) -> None:
+    """At its maxmemory, or made a replica by a failover: it answers, but nothing new may be written."""
+    faults: dict[str, tuple[list[str], list[str]]] = {
+        "full": (["CONFIG", "SET", "maxmemory", "1mb"], ["CONFIG", "SET", "maxmemory", "0"]),
+        "read-only": (["REPLICAOF", "127.0.0.1", "1"], ["REPLICAOF", "NO", "ONE"]),
+    }
+    begin, end = faults[fault]
+    tell: Any = valkey.execute_command
+    running = await over(quick_webs, limited, 5)
+    tell(*begin)
+    try:
+        for web in quick_webs.values():
+            caller = await (await Caller.to(web.url)).ask(limited, content=prompt(tokens=2))
+            answer = await caller.head()
+            assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+            assert await caller.error() == "redis_unavailable"
+            await caller.leave()
+        assert await ends(running) == {"DONE": 10}
+    finally:
+        tell(*end)
+    records = settled(valkey, limited, 10)
+    assert Counter((record["status"], record["output_tokens"]) for record in records) == {("ok", 80): 10}
+    assert valkey.keys("hr:m:*:concurrency") == []
