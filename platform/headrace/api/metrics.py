@@ -13,6 +13,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from billing.usage import UsageEvent
+from headrace.api import errors
 from routing.catalog import Route
 
 Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]).mkdir(parents=True, exist_ok=True)
@@ -58,6 +59,8 @@ GOODPUT = Counter(
 )
 SHADOWS = Counter("headrace_shadows", "Copies for shadow targets, by how they ended.", ("outcome",))
 REFUSED = Counter("headrace_refused", "Requests refused before admission, by error code.", ("code",))
+for _code in errors.TABLE:
+    REFUSED.labels(_code)  # 0 until it happens; and a process without a descriptor left can still refuse
 # sent: a further attempt was made; no_budget: there were too many of late; no_room: nobody else had room.
 RETRIES = Counter("headrace_retries", "Further attempts wanted before the first byte, by outcome.", ("outcome",))
 FALLBACKS = Counter("headrace_fallbacks", "Requests settled at another than their first upstream.", ("model", "target"))

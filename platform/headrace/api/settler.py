@@ -111,7 +111,10 @@ class Settler:
         if counts.source == "reported" and counts.input_tokens:
             self._estimator.learn(exchange.tokenizer, exchange.chat, counts.input_tokens)
         seconds = time.monotonic() - exchange.admitted_at
-        metrics.observe(event, exchange.route, seconds=seconds, is_streamed=exchange.chat.stream)
+        try:
+            metrics.observe(event, exchange.route, seconds=seconds, is_streamed=exchange.chat.stream)
+        except OSError as error:  # a first value opens its file; what is settled is not undone for want of one
+            log.error("a request is not in the metrics: %s", error)
         requests_log.info("%s", _encode(event).decode())
 
 
