@@ -49,7 +49,7 @@ class _Parts:
         known["function"]["arguments"] += function.get("arguments") or ""
 
     def as_choice(self, index: int) -> dict[str, Any]:
-        message: dict[str, Any] = {"role": "assistant", "content": None}
+        message: dict[str, Any] = {"role": "assistant", "content": None if self.calls else ""}
         message |= {name: "".join(texts) for name, texts in self.texts.items()}
         if self.calls:
             message["tool_calls"] = [self.calls[number] for number in sorted(self.calls)]
@@ -91,8 +91,8 @@ def _take(data: bytes, exchange: Exchange, parts: dict[int, _Parts], numbering: 
     for choice, whole in zip(choices, wholes, strict=True):
         if text := chunks.substance(choice):
             exchange.meter.delivered(text)
-            if not exchange.has_first_byte:
-                exchange.start_answer(time.monotonic())
+        if (text or choice.finish_reason) and not exchange.has_first_byte:
+            exchange.start_answer(time.monotonic())
         exchange.last_byte_at = exchange.last_event_at = time.monotonic()
         parts.setdefault(choice.index, _Parts()).add(whole)
     return False

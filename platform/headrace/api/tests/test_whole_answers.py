@@ -64,6 +64,16 @@ def test_it_gives_tool_calls(ask: Any) -> None:
     assert choice["finish_reason"] == answer.record["finish_reason"] == "tool_calls"
 
 
+def test_it_gives_an_answer_of_nothing(ask: Any) -> None:
+    """As a model that thinks first answers a probe of one token: a whole answer, whose prompt is paid."""
+    answer = ask(tokens=0, finish_reason="length", prompt_tokens=30)
+    assert answer.status == 200, answer.raw
+    [choice] = answer.json["choices"]
+    assert (choice["message"]["content"], choice["finish_reason"]) == ("", "length")
+    record = answer.record
+    assert (record["status"], record["input_tokens"], record["output_tokens"]) == ("ok", 30, 0)
+
+
 @pytest.mark.parametrize("script", [{"split": 7}, {"split_every": 1}, {"split_max": 3, "split": 1}])
 def test_it_takes_any_split(ask: Any, script: dict[str, Any]) -> None:
     answer = ask(text=["你好", "🌍", " é", '"\\\n'], **script)
