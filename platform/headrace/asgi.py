@@ -28,6 +28,8 @@ PATHS: dict[str, type[StreamingConsumer]] = {
     "/readyz": ReadyConsumer,
     "/metrics": MetricsConsumer,
 }
+# What SDKs ask for whose base address lacks the /v1.
+_ASTRAY = frozenset({"/chat/completions", "/completions", "/embeddings", "/models", "/responses"})
 
 
 def _consumer(path: str) -> type[StreamingConsumer] | None:
@@ -36,6 +38,8 @@ def _consumer(path: str) -> type[StreamingConsumer] | None:
         if settings.SERVE == "screens":
             return UnknownConsumer
         return PATHS.get(path) or (ModelsConsumer if path.startswith("/v1/models/") else UnknownConsumer)
+    if path in _ASTRAY or path.startswith("//"):
+        return UnknownConsumer
     return PATHS.get(path) or (UnknownConsumer if settings.SERVE == "data" else None)
 
 

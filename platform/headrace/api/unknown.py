@@ -12,4 +12,4 @@ class UnknownConsumer(StreamingConsumer):
     methods: ClassVar[frozenset[str]] = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
     async def before_body(self) -> None:
-        raise ApiError("not_found", "There is nothing here.")
+        raise ApiError("not_found", "There is nothing here. The API's base address ends in /v1.")

@@ -10,7 +10,10 @@ from headrace.api.tests.calling import Place
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"])
-@pytest.mark.parametrize("path", ["/v1", "/v1/", "/v1/chat/completions/", "/v1/embeddings", "/v1/files/x", "/v1/%00"])
+@pytest.mark.parametrize(
+    "path",
+    ["/v1", "/v1/", "/v1/chat/completions/", "/v1/embeddings", "/v1/files/x", "/v1/%00", "/chat/completions", "//v1/x"],
+)
 def test_it_says_404_in_its_own_form(site: Place, path: str, method: str) -> None:
     answer = site.send(b"{}", path=path, method=method)
     assert (answer.status, answer.error["code"]) == (404, "not_found"), answer.raw
