@@ -1,6 +1,7 @@
 """The operators' pages on budgets: how each stands, who was told of what, and where alerts are posted to."""
 
 import secrets as random
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -14,6 +15,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
+from unfold.views import ChangeList
 
 from billing.budgets.changing import reset_budget
 from billing.budgets.standing import Standing, standings
@@ -41,6 +43,15 @@ class BudgetForm(forms.ModelForm):  # type: ignore[type-arg]
         if tenant and (key := cleaned.get("key")) and not ApiKey.objects.of(tenant).filter(pk=key).exists():
             self.add_error("key", "The tenant has no such key.")
         return cleaned
+
+
+class BudgetList(ChangeList):
+    result_list: Any
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.result_list = list(self.result_list)
+        _note_standings(self.result_list)
 
 
 @admin.register(Budget)
@@ -75,13 +86,15 @@ class BudgetAdmin(ModelAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Budget | None = None) -> tuple[str, ...]:
         return (*self.readonly_fields, *SCOPE) if obj else self.readonly_fields
 
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[BudgetList]:
+        return BudgetList
+
     def _of(self, budget: Budget) -> Standing | None:
-        """How it stands; None while Redis is away. One question a row: a page has a hundred at most."""
-        try:
-            with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=1) as client:
-                return standings(client, [budget])[0]
-        except redis.RedisError:
-            return None
+        """How it stands, asked once a page; None while Redis is away."""
+        if not hasattr(budget, "standing"):
+            _note_standings([budget])
+        found: Standing | None = budget.standing  # type: ignore[attr-defined]
+        return found
 
     @display(description="Budget", ordering="tenant")
     def budget(self, budget: Budget) -> str:
@@ -154,6 +167,18 @@ class BudgetAdmin(ModelAdmin):
             return None
         self.message_user(request, f"{len(budgets)} begin anew. What runs stays held.", messages.SUCCESS)
         return None
+
+
+def _note_standings(budgets: list[Budget]) -> None:
+    """Put on each budget how it stands, `standing`, in one question for all of them."""
+    found: Sequence[Standing | None]
+    try:
+        with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=1) as client:
+            found = standings(client, budgets)
+    except redis.RedisError:
+        found = [None] * len(budgets)
+    for budget, standing in zip(budgets, found, strict=True):
+        budget.standing = standing  # type: ignore[attr-defined]
 
 
 def _money(standing: Standing | None, name: str, budget: Budget) -> SafeString:
