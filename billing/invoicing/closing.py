@@ -75,8 +75,8 @@ def _periods(tenant: Tenant, calendar: Calendar, now: datetime) -> Iterable[Peri
 def _currencies(tenant: Tenant, period: Period) -> list[str]:
     """The tenant's own, and others that it used in the period: each has an invoice of its own."""
     hours = UsageHour.objects.of(tenant).filter(hour__gte=period.start, hour__lt=period.end).exclude(kind=SHADOW)
-    used = set(hours.order_by().values_list("currency", flat=True).distinct())
-    return sorted(used | {tenant.currency})
+    others = hours.exclude(currency=tenant.currency).order_by().values_list("currency", flat=True).distinct()
+    return sorted({*others, tenant.currency})
 
 
 def _new(tenant: Tenant, period: Period, currency: str) -> Invoice:
