@@ -50,17 +50,29 @@ class Installation:
 
     def manage(self, *arguments: str) -> str:
         """Run `manage.py` on this Headrace; what it prints. Raises BenchmarkFailed with what it said instead."""
-        return self.run(str(settings.ROOT / "manage.py"), *arguments)
+        return self.run("manage.py", *arguments)
 
     def run(self, *arguments: str) -> str:
         """Run Python on this Headrace, as `manage`."""
-        done = subprocess.run(
-            [sys.executable, *arguments],
-            env={**os.environ, **self.environment},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = self._run(arguments, stderr=subprocess.PIPE)
         if done.returncode:
             raise BenchmarkFailed(f"{' '.join(arguments[:3])}: {done.stderr.strip()[-2000:]}")
         return done.stdout
+
+    def tell(self, *arguments: str) -> Any:
+        """As `run`, for what takes long: its progress and complaints are seen as they come. The object it prints."""
+        done = self._run(arguments, stderr=None)
+        if done.returncode:
+            raise BenchmarkFailed(f"{' '.join(arguments[:3])} failed: what it said is above")
+        return json.loads(done.stdout)
+
+    def _run(self, arguments: tuple[str, ...], *, stderr: int | None) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, *arguments],
+            env={**os.environ, **self.environment},
+            cwd=settings.ROOT,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            check=False,
+        )

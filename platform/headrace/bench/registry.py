@@ -3,11 +3,13 @@
 from headrace.bench.benchmark import Benchmark
 from headrace.bench.fairness.benchmark import Fairness
 from headrace.bench.ledger.benchmark import Ledger
+from headrace.bench.ledger.seeding.benchmark import Seed
 from headrace.bench.overhead import Overhead
 from headrace.bench.placing import PlacingCost
 from headrace.bench.routing.benchmark import Routing
 from headrace.bench.simulator.benchmark import Simulator
 
 BENCHMARKS: dict[str, Benchmark] = {
-    benchmark.name: benchmark for benchmark in (Overhead(), PlacingCost(), Routing(), Fairness(), Simulator(), Ledger())
+    benchmark.name: benchmark
+    for benchmark in (Overhead(), PlacingCost(), Routing(), Fairness(), Simulator(), Ledger(), Seed())
 }

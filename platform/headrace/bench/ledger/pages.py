@@ -1,0 +1,141 @@
+"""Every page, of many tenants and of the operators: how long it takes, and how many queries it asks."""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import redis
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import connections
+from django.test import Client
+from django.urls import reverse
+
+from billing.budgets import counters
+from headrace.bench.benchmark import BenchmarkFailed, Say, Target
+from headrace.bench.figures import percentile
+from headrace.bench.ledger.addresses import FURTHER, address, shown_to_owners
+from headrace.bench.ledger.part import Found, milliseconds, row, spread
+from headrace.bench.ledger.seeding.belongings import owner_of
+from headrace.bench.ledger.seeding.cast import slug
+from headrace.portal.rows import APP
+from tenants.models import Tenant
+
+LIMIT_MS = 150
+MOST_QUERIES = 40
+MOST_TENANTS = 40
+_ADMIN = (
+    "admin:index", "fleet:page", "fleet:state", "costs:page", "admin:billing_price_changelist",
+    "admin:billing_invoice_changelist", "admin:billing_budget_changelist", "admin:tenants_tenant_changelist",
+    "admin:tenants_apikey_changelist", "admin:billing_usagerecord_changelist", "admin:billing_usagehour_changelist",
+    "admin:tenants_auditentry_changelist",
+)  # fmt: skip
+_ADMIN_FURTHER = {
+    "costs:page": ("by=hour", "by=month"),
+    "admin:billing_usagerecord_changelist": ("tenant={tenant}", "tenant={tenant}&model=model-1"),
+    "admin:billing_usagehour_changelist": ("tenant={tenant}",),
+    "admin:tenants_tenant_changelist": ("q={tenant}",),
+}
+
+
+@dataclass
+class Asked:
+    """One page: milliseconds and queries of each answer."""
+
+    times: list[float] = field(default_factory=list)
+    queries: list[int] = field(default_factory=list)
+
+
+def measure(tenants: int, say: Say) -> Found:
+    """Raises BenchmarkFailed for a page that does not answer 200."""
+    found = Found()
+    with redis.Redis.from_url(settings.REDIS_URL) as client:
+        began = time.monotonic()
+        made = counters.keep(client)  # as the worker does each second
+        taken = time.monotonic() - began
+    found.rows.append(row("budgets' counters made anew", count=made, seconds=taken))
+    names = spread([slug(number) for number in range(tenants)], MOST_TENANTS)
+    chosen = sorted(Tenant.objects.filter(slug__in=names), key=lambda tenant: names.index(tenant.pk))
+    for kind, pages in (("portal", portal_pages(chosen)), ("admin", admin_pages(chosen))):
+        for name, asked in pages.items():
+            line = row(f"{kind} {name}", count=len(asked.times), times=asked.times)
+            found.rows.append(line | {"queries": max(asked.queries)})
+        slowest = max(pages, key=lambda name: percentile(pages[name].times, 95))
+        slow = percentile(pages[slowest].times, 95)
+        most = max(pages, key=lambda name: max(pages[name].queries))
+        found.targets.append(Target(f"p95 ms, slowest page of the {kind} ({slowest})", slow, LIMIT_MS))
+        found.targets.append(
+            Target(f"queries, most of a page of the {kind} ({most})", max(pages[most].queries), MOST_QUERIES)
+        )
+        say(f"{kind}: {len(pages)} pages, the slowest is {slowest}: p95 {slow:.0f} ms")
+    return found
+
+
+def portal_pages(tenants: list[Tenant]) -> dict[str, Asked]:
+    """Each page, and each of FURTHER, opened by the owner of each tenant."""
+    pages: dict[str, Asked] = {}
+    for number, tenant in enumerate(tenants):
+        client = signed_in(owner_of(tenant.pk))
+        for name, page in shown_to_owners().items():
+            url = address(page, tenant)
+            for query in ("", *FURTHER.get(name, ())):
+                if number == 0:
+                    ask(client, url, query)  # templates are read the first time
+                opened(pages.setdefault(called(name, query), Asked()), client, url, query)
+    return pages
+
+
+def admin_pages(tenants: list[Tenant]) -> dict[str, Asked]:
+    """Each page as often as there are tenants, and of each of them where a page may be narrowed to one."""
+    operator = "operator@bench.example"
+    if not User.objects.filter(username=operator).exists():
+        User.objects.create_superuser(operator, operator, None)
+    client, pages = signed_in(operator), dict[str, Asked]()
+    for name in _ADMIN:
+        for query in ("", *_ADMIN_FURTHER.get(name, ())):
+            for number, tenant in enumerate(tenants):
+                of_tenant = query.format(tenant=tenant.pk)
+                if number == 0:
+                    ask(client, reverse(name), of_tenant)
+                opened(pages.setdefault(called(name, query), Asked()), client, reverse(name), of_tenant)
+    return pages
+
+
+def called(name: str, query: str) -> str:
+    return f"{name}?{query}" if query else name
+
+
+def signed_in(username: str) -> Client:
+    client = Client(SERVER_NAME="localhost")
+    client.force_login(User.objects.get(username=username), backend=settings.AUTHENTICATION_BACKENDS[0])
+    return client
+
+
+def opened(asked: Asked, client: Client, url: str, query: str) -> None:
+    with counted() as queries:
+        asked.times += milliseconds([lambda: ask(client, url, query)])
+    asked.queries.append(len(queries))
+
+
+def ask(client: Client, url: str, query: str = "") -> None:
+    answer = client.get(called(url, query))
+    if answer.status_code != 200:
+        raise BenchmarkFailed(f"{called(url, query)} answers {answer.status_code}")
+    answer.close()  # events without end
+
+
+@contextmanager
+def counted() -> Iterator[list[str]]:
+    """The statements of the connections that pages ask."""
+    statements: list[str] = []
+
+    def note(execute: Any, sql: str, parameters: Any, many: bool, context: Any) -> Any:
+        statements.append(sql)
+        return execute(sql, parameters, many, context)
+
+    with ExitStack() as stack:
+        for alias in ("default", APP):
+            stack.enter_context(connections[alias].execute_wrapper(note))
+        yield statements
