@@ -25,6 +25,8 @@ _EVENT_STREAM = [
     (b"cache-control", b"no-store, no-transform"),  # a proxy that compresses waits for more to compress
     (b"x-accel-buffering", b"no"),
 ]
+# How long after its last finish_reason, and whatever it says beyond it, a stream may take to its end.
+_END_SECONDS = 10.0
 _KEEP_ALIVE = b": keep-alive\n\n"
 
 
@@ -39,6 +41,8 @@ class StreamedAnswer:
         self._held: list[bytes] = []
         self._finished: set[int] = set()
         self._numbering = Numbering()
+        self._end_by: float | None = None
+        self._is_cut = False
         self._silent_since = time.monotonic()
         self._patience = gateway.headers_after
         self._frame = chunks.Frame(
@@ -51,6 +55,7 @@ class StreamedAnswer:
         self._held.clear()
         self._finished.clear()
         self._numbering = Numbering()
+        self._end_by = None
         self._is_asked = True
         self._answer = await open_upstream(self._gateway, self._exchange)
         if not self._answer.is_event_stream:
@@ -63,13 +68,13 @@ class StreamedAnswer:
             raise BadAnswer("an event that is not a chat's") from error
         if not self._exchange.has_first_byte:
             raise BadAnswer("an empty stream")
-        if len(self._finished) < self._exchange.chat.n:
+        if not self._is_finished:
             raise Incomplete("no finish_reason")
 
     async def _relay(self, answer: Answer) -> None:
         framer = Framer()
         exchange = self._exchange
-        while piece := await answer.read():
+        while piece := await self._more(answer):
             ended = False
             for data in framer.feed(piece):
                 ended = self._event(data)
@@ -77,16 +82,37 @@ class StreamedAnswer:
                     break
             await self._flush()
             if ended:
-                # Its last bytes may still be to come; read, they let the connection serve the next request.
-                if not answer.is_read:
-                    self._answer = None
-                    self._gateway.background(_read_out(answer))
+                self._leave(answer)
                 return
-        for data in framer.end():
+        for data in () if self._is_cut else framer.end():
             if self._event(data):
                 break
         await self._flush()
+        self._leave(answer)
         exchange.last_event_at = time.monotonic()
+
+    async def _more(self, answer: Answer) -> bytes:
+        """The next bytes; none at the end. Once every choice has finished, only its use and [DONE] may be missing: an
+        upstream that keeps those back for long, or breaks off, has answered all the same."""
+        if not self._is_finished:
+            return await answer.read()
+        self._end_by = self._end_by or time.monotonic() + _END_SECONDS
+        try:
+            async with asyncio.timeout(self._end_by - time.monotonic()):
+                return await answer.read()
+        except (TimeoutError, Disconnected):
+            self._is_cut = True
+            return b""
+
+    def _leave(self, answer: Answer) -> None:
+        """Its last bytes may still be to come; read, they let the connection serve the next request."""
+        if not answer.is_read:
+            self._answer = None
+            self._gateway.background(_read_out(answer))
+
+    @property
+    def _is_finished(self) -> bool:
+        return len(self._finished) >= self._exchange.chat.n
 
     def _event(self, data: bytes) -> bool:
         """Take one event of the upstream's; whether it was the last."""
@@ -112,6 +138,7 @@ class StreamedAnswer:
                 raise Failed("the engine gave up")
             if text:
                 exchange.meter.delivered(text)
+                self._end_by = None
             if choice.finish_reason:  # some write "" until there is one
                 self._finished.add(choice.index)
                 exchange.finish_reason = choice.finish_reason
