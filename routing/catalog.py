@@ -77,6 +77,11 @@ class Route(msgspec.Struct, frozen=True):
     queue_timeout: float = 30.0
     queue_length: int = 1000
 
+    @property
+    def draws(self) -> bool:
+        """Whether shares decide where a request goes, or is copied to."""
+        return any(one.weight or one.canary is not None or one.shadow is not None for one in self.targets)
+
 
 class Catalog(msgspec.Struct, frozen=True):
     """Every enabled model's route by its public name."""

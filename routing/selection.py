@@ -8,19 +8,20 @@ import msgspec
 
 from routing.catalog import Replica, Route, Target
 from routing.conditions import Facts
-from routing.matching import Match, match
+from routing.matching import Match, drawn_by, match
 from routing.policies import POLICIES, Ask, Candidate, Ranked
 from routing.prefix_index import Chain, PrefixIndex
 
 
 class Want(msgspec.Struct, frozen=True):
     """The request to place. prompt, output: tokens, estimated. chain: the prompt's blocks, in its cache scope.
-    facts: what the conditions of targets look at."""
+    facts: what the conditions of targets look at. conversation: what its draws follow; b"": chance."""
 
     prompt: int
     output: int = 0
     chain: Chain = Chain((), 0)
     facts: Facts = Facts()
+    conversation: bytes = b""
 
     def need(self, overlap: int) -> int:
         """What it adds to a replica that has `overlap` of it: tokens to prefill and to decode. What is cached is there
@@ -110,7 +111,8 @@ class Selection:
 
     def match(self, route: Route, want: Want) -> Match:
         """The route's targets for this request, and those that get a copy."""
-        return match(route, want.facts, self._dice)
+        draw = drawn_by(want.conversation) if want.conversation else lambda name: self._dice.random()
+        return match(route, want.facts, draw)
 
     def choices_of(
         self, targets: list[Target], route: Route, want: Want, *, besides: frozenset[str] = frozenset()

@@ -76,3 +76,10 @@ class Hasher:
             hashes.append(int.from_bytes(running.digest()[:_HASH_BYTES], "big"))
             start = end
         return Chain(tuple(hashes), length)
+
+    def conversation(self, opening: bytes, *of: str) -> bytes:
+        """What tells a conversation from others: how it opens, and whose it is."""
+        held = hashlib.blake2b(key=self._key, digest_size=16, person=b"hr:conversation")
+        for part in (*(name.encode() for name in of), opening):
+            held.update(len(part).to_bytes(8, "big") + part)
+        return held.digest()

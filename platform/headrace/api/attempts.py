@@ -50,7 +50,7 @@ async def answer_by_any(gateway: Gateway, exchange: Exchange, answer: Answering)
         except UpstreamError as error:
             failures.append(error)
             _note(exchange, error)
-            if exchange.has_first_byte or not is_retryable(error):
+            if exchange.has_first_byte or not is_retryable(error) or not exchange.chat.fallback:
                 raise
             if next(next_places(gateway, exchange, tried), None) is None:
                 raise _told(failures) from None

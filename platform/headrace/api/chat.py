@@ -14,6 +14,7 @@ from headrace.api.chat_request import parse
 from headrace.api.errors import ApiError, from_upstream
 from headrace.api.exchange import ClientLeft, Exchange
 from headrace.api.gateway import Gateway
+from headrace.api.places import FALLBACK, fallback_of
 from headrace.api.shadow import copy_to_shadows
 from headrace.api.stream import StreamedAnswer
 from headrace.api.streaming import StreamingConsumer
@@ -43,6 +44,7 @@ class ChatConsumer(StreamingConsumer):
         gateway = self.gateway
         chat = parse(body, settings.MEDIA_HOSTS)
         chat.tier = self.header(b"x-headrace-tier")[:64].decode("ascii", "replace")
+        chat.fallback = fallback_of(self.header(FALLBACK).decode("latin-1"))
         priority = priority_of(self._principal.priority, self.header(HEADER).decode("latin-1"))
         exchange = self._exchange = await admit(
             gateway, self._principal, chat, labels=self._labels(), priority=priority

@@ -24,7 +24,8 @@ class ChatRequest(msgspec.Struct):
     """A checked chat. `passed` are the client's own bytes of each field the engine acts on.
 
     max_tokens: None where the client left it out. size: bytes of tools and schemas, which are prompt too.
-    tier: what the header x-headrace-tier says, for the conditions of routes.
+    tier: what the header x-headrace-tier says, for the conditions of routes. fallback: whether another upstream may be
+    asked than the route's first for it.
     """
 
     model: str
@@ -38,6 +39,7 @@ class ChatRequest(msgspec.Struct):
     labels: dict[str, str]
     schema_bytes: int
     tier: str = ""
+    fallback: bool = True
 
     @property
     def most_prompt(self) -> int:

@@ -11,8 +11,16 @@ from routing.catalog import Replica, Route, Target
 from routing.selection import Want
 from tenants.keyring import Principal
 
+FALLBACK = b"x-headrace-fallback"
 # So many replicas, the best ranked, are offered to the script that takes one of them.
 MOST_ROOMS = 16
+
+
+def fallback_of(wished: str) -> bool:
+    """Whether a request's client lets others answer than the first of its targets. Raises ApiError."""
+    if wished not in {"", "on", "off"}:
+        raise ApiError("invalid_request", f"{FALLBACK.decode()} is on or off.")
+    return wished != "off"
 
 
 def first_places(gateway: Gateway, principal: Principal, chat: ChatRequest, route: Route) -> list[Place]:
@@ -31,10 +39,10 @@ def first_places(gateway: Gateway, principal: Principal, chat: ChatRequest, rout
         return found
     if refusals:
         raise refusals[0]
-    if not gateway.placing.selection.match(route, want).targets:
+    if not (targets := _targets(gateway, chat, route, want)):
         raise ApiError("invalid_request", "No target of this model takes such a request: see its route's conditions.")
-    waits = [gateway.breakers.wait(replica.name) for target in route.targets for replica in target.replicas]
-    soonest = min(60.0, max(1.0, min(waits)))
+    waits = [gateway.breakers.wait(replica.name) for target in targets for replica in target.replicas]
+    soonest = min(60.0, max(1.0, min(waits, default=1.0)))
     raise ApiError("no_capacity", "No replica of this model can be asked now.", retry_after=soonest)
 
 
@@ -53,7 +61,7 @@ def places(
 
     refusals: gets what each target that cannot take the chat would have it refused with. tried: replicas left out.
     """
-    targets = gateway.placing.selection.match(route, want).targets
+    targets = _targets(gateway, chat, route, want)
     fits = {id(target): _fit_or(gateway, principal, chat, route, target, refusals) for target in targets}
     # Those left alone are in no mean of the ranking either. A provider may be there twice, under two models' names.
     every = [replica for target in targets for replica in target.replicas]
@@ -63,6 +71,12 @@ def places(
     for choice in sorted(choices, key=lambda choice: choice.target != first) if first else choices:
         if (fit := fits[id(choice.target)]) and choice.replica not in tried:
             yield choice, fit
+
+
+def _targets(gateway: Gateway, chat: ChatRequest, route: Route, want: Want) -> list[Target]:
+    """Those whose conditions hold, best first; the first alone where none may stand in for it."""
+    targets = gateway.placing.selection.match(route, want).targets
+    return targets if chat.fallback else targets[:1]
 
 
 def _fit_or(

@@ -11,7 +11,7 @@ from headrace.api import metrics
 from headrace.api.chat_request import ChatRequest
 from headrace.api.estimate import Estimator
 from headrace.api.exchange import Exchange
-from headrace.api.prompt_text import prompt_text
+from headrace.api.prompt_text import opening, prompt_text
 from routing.catalog import Route
 from routing.conditions import Facts
 from routing.held import HeldTokens
@@ -86,7 +86,10 @@ class Placing:
             key=principal.key,
             tier=chat.tier,
         )
-        return Want(prompt, output, self._hasher.chain(prompt_text(chat), scope), facts)
+        chain = self._hasher.chain(prompt_text(chat), scope)
+        whose = (principal.tenant, principal.key)
+        conversation = self._hasher.conversation(opening(chat), *whose) if route.draws else b""
+        return Want(prompt, output, chain, facts, conversation)
 
     def rooms(self, choices: Iterable[Choice]) -> list[tuple[Meter, int]]:
         """The room each choice's replica has, and how much of it the request takes."""

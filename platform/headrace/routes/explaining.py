@@ -17,7 +17,7 @@ from django.conf import settings
 from engines.load.picture import Picture
 from headrace.api.chat_request import ChatRequest, parse
 from headrace.api.estimate import Estimator
-from headrace.api.prompt_text import prompt_text
+from headrace.api.prompt_text import opening, prompt_text
 from headrace.api.readings import Readings
 from headrace.api.snapshot import Snapshot
 from routing.catalog import Route, Target
@@ -109,11 +109,14 @@ def _unfit(route: Route, question: Question, chat: ChatRequest | None) -> Callab
 def wanted(route: Route, question: Question, chat: ChatRequest | None) -> Want:
     """The request in routing's words."""
     prompt, output, modalities, tools, chain = 0, route.default_max_tokens, frozenset({"text"}), False, Want(0).chain
+    conversation = b""
     if chat is not None:
         prompt = Estimator().prompt_tokens(route.model, chat)
         output, modalities, tools = chat.max_tokens or output, chat.content.modalities, "tools" in chat.passed
         scope = "" if route.cache_scope == "shared" else question.tenant
-        chain = Hasher(settings.SECRET_KEY).chain(prompt_text(chat), scope)
+        hasher = Hasher(settings.SECRET_KEY)
+        chain = hasher.chain(prompt_text(chat), scope)
+        conversation = hasher.conversation(opening(chat), question.tenant, question.key)
     prompt = prompt if question.prompt_tokens is None else question.prompt_tokens
     output = output if question.max_tokens is None else question.max_tokens
     facts = Facts(
@@ -126,7 +129,7 @@ def wanted(route: Route, question: Question, chat: ChatRequest | None) -> Want:
         key=question.key,
         tier=question.tier,
     )
-    return Want(prompt, output, chain, facts)
+    return Want(prompt, output, chain, facts, conversation)
 
 
 def _whole(question: Question) -> bytes:

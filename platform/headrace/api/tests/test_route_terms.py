@@ -102,6 +102,21 @@ def test_it_neither_waits_for_a_shadow_nor_fails_with_it(
     at_rest(valkey)
 
 
+def test_a_canary_keeps_the_conversations_it_drew(place: Place, other: Pool) -> None:
+    model = routed(place, "canary", {"pool_id": place.world.name}, {"pool": other, "canary": 50})
+    went = []
+    for talk in range(12):
+        messages: list[dict[str, Any]] = [{"role": "system", "content": "Be brief."}]
+        targets = set()
+        for turn in range(4):
+            messages.append({"role": "user", "content": f"question {turn} of talk {talk} in {model}"})
+            targets.add(target_of(place.chat(model=model, messages=messages)))
+            messages.append({"role": "assistant", "content": "An answer."})
+        assert len(targets) == 1
+        went.append(targets.pop())
+    assert set(went) == {place.world.name, other.name}
+
+
 def test_a_copy_ends_when_the_client_of_its_original_leaves(
     place: Place, other: Pool, second: ScriptedUpstream, valkey: "redis.Redis"
 ) -> None:
