@@ -103,7 +103,7 @@ class TargetInline(TabularInline):
     ordering = ("position",)
     ordering_field = "position"
     hide_ordering_field = True
-    fields = ("pool", "provider", "upstream_model", "wants", "weight", "canary", "shadow", "position")
+    fields = ("pool", "provider", "upstream_model", "context_window", "wants", "weight", "canary", "shadow", "position")
     autocomplete_fields = ("pool", "provider")
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:

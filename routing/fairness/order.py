@@ -1,11 +1,13 @@
 """The order of the fair queue, in plain Python: what simulations run and what the Lua of the service is tested against.
 
 Classes are strict, but each lower one that waits is owed SHARE of the service that passes it by and goes first once it
-is owed what its next request costs: then no CEILING holds it back. Within a class the tenant with the least service so
-far is next (virtual token counters: Sheng et al., "Fairness in Serving Large Language Models", OSDI 2024); a tenant
-that comes back is lifted to the least served of those who wait. Service is counted in weighted tokens: `cost`.
+is owed what its next request costs: then no CEILING holds it back, and if it has waited long, newcomers of higher
+classes leave its best replica to it. Within a class the tenant with the least service so far is next (virtual token
+counters: Sheng et al., "Fairness in Serving Large Language Models", OSDI 2024); a tenant that comes back is lifted to
+the least served of those who wait. Service is counted in weighted tokens: `cost`.
 """
 
+import math
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -41,12 +43,15 @@ class FairOrder:
     def __init__(self) -> None:
         self._classes = {name: _Class() for name in CLASSES}
         self._waiters: dict[str, tuple[str, str, float]] = {}
+        self._keeps_from: dict[str, float] = {}
 
     def __len__(self) -> int:
         return len(self._waiters)
 
-    def join(self, request_id: str, *, tenant: str, priority: str, cost: float) -> None:
-        """A request begins to wait. cost: its virtual tokens at its worst case."""
+    def join(self, request_id: str, *, tenant: str, priority: str, cost: float, keeps_from: float = math.inf) -> None:
+        """A request begins to wait. cost: its virtual tokens at its worst case. keeps_from: when it has waited so long
+        that newcomers leave it room."""
+        self._keeps_from[request_id] = keeps_from
         kind = self._classes[priority]
         if tenant not in kind.waiting:
             least = kind.least_served()
@@ -60,6 +65,7 @@ class FairOrder:
         """It waits no more, for whatever reason. May be repeated."""
         if (waiter := self._waiters.pop(request_id, None)) is None:
             return
+        del self._keeps_from[request_id]
         tenant, priority, _ = waiter
         kind = self._classes[priority]
         kind.waiting[tenant].remove(request_id)
@@ -81,6 +87,16 @@ class FairOrder:
         _, priority, tokens = self._waiters[request_id]
         is_below = any(self._classes[name].waiting for name in CLASSES[: CLASSES.index(priority)])
         return is_below and self._classes[priority].owed >= tokens
+
+    def keeps_room(self, priority: str, now: float) -> str | None:
+        """The request of a lower class whose best replica newcomers of this class leave alone."""
+        for name in CLASSES[CLASSES.index(priority) + 1 :]:
+            kind = self._classes[name]
+            if (tenant := kind.least_served()) is not None:
+                head = kind.waiting[tenant][0]
+                if self._keeps_from[head] <= now and kind.owed >= self._waiters[head][2]:
+                    return head
+        return None
 
     def granted(self, request_id: str) -> None:
         """It was given room: its cost counts as service, and a share of it is owed to the lower classes that wait."""

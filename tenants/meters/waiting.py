@@ -9,7 +9,8 @@ from tenants.meters.scripts import QUIT, TEND, Argument
 class Waiter(msgspec.Struct, frozen=True):
     """How a request waits: its tenant and class, the tenant's weight, its cost in virtual tokens, where it listens.
 
-    most: how many of its class and above may wait in the queue, a quarter of them of one tenant.
+    most: how many of its class and above may wait in the queue, a quarter of them of one tenant. patience: ms after
+    which newcomers of higher classes leave it room, if it is owed that.
     """
 
     tenant: str = msgspec.field(name="t")
@@ -17,6 +18,7 @@ class Waiter(msgspec.Struct, frozen=True):
     cost: float = msgspec.field(name="v")
     channel: str = msgspec.field(name="ch")
     weight: float = msgspec.field(name="w")
+    patience: int = msgspec.field(name="a")
     most: int
 
 

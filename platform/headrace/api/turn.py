@@ -18,6 +18,8 @@ from tenants.meters.waiting import Waiter
 
 HEADER = b"x-headrace-priority"
 _LEVEL_STEP = 20
+# The part of the longest wait after which a request that is owed room has it kept from newcomers.
+_PATIENCE = 0.5
 
 
 def priority_of(own: str, wished: str) -> str:
@@ -46,6 +48,7 @@ def waiter_of(gateway: Gateway, exchange: Exchange) -> Waiter | None:
         cost=cost(want.prompt, want.output, who.weight),
         channel=gateway.queueing.channel,
         weight=who.weight,
+        patience=round(exchange.route.queue_timeout * 1000 * _PATIENCE),
         most=exchange.route.queue_length,
     )
 

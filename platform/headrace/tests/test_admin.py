@@ -173,11 +173,12 @@ def test_it_gives_a_new_model_its_route_and_orders_targets(alice: Client) -> Non
     form = route_form("demo") | management("targets", 2)
     for index, (target, position) in enumerate([(first, 1), (second, 0)]):
         row = {"id": target.pk, "route": "demo", "pool": target.pool_id or "", "provider": target.provider_id or ""}
-        row |= {"upstream_model": target.upstream_model, "position": position}
+        row |= {"upstream_model": target.upstream_model, "position": position, "context_window": 4096 + index}
         form |= {f"targets-{index}-{name}": value for name, value in row.items()}
     answer = alice.post(reverse("admin:routing_route_change", args=["demo"]), form)
     assert answer.status_code == 302, html.unescape(answer.content.decode())
-    assert [target.slug for target in Target.objects.filter(route="demo")] == ["hosted", "local"]
+    targets = [(target.slug, target.context_window) for target in Target.objects.filter(route="demo")]
+    assert targets == [("hosted", 4097), ("local", 4096)]
 
 
 @pytest.mark.parametrize(("model", "count"), [("org/other-1.5", 0), ("demo", 2)])

@@ -29,10 +29,12 @@ class Queue:
     def run(self, code: str, *arguments: Any) -> Any:
         return self.redis.eval(f"{QUEUE}\n{code}", 0, *arguments)
 
-    def join(self, name: str, tenant: str, priority: str, cost: float, need: int = 100) -> None:
+    def join(
+        self, name: str, tenant: str, priority: str, cost: float, need: int = 100, keeps_from: int = NOW + 1
+    ) -> None:
         self.redis.hset(f"hr:hold:{name}", mapping={"meters": "[]", "expires": NOW + 1})
         place = ["room", ROOM, str(self.limit), str(need), "room"]
-        waiter = {"t": tenant, "c": priority, "w": 1, "v": cost, "ch": "grants", "p": [place]}
+        waiter = {"t": tenant, "c": priority, "w": 1, "v": cost, "ch": "grants", "p": [place], "a": keeps_from}
         self.run("queue.join(ARGV[1], ARGV[2], ARGV[3])", POOL, name, json.dumps(waiter))
 
     def leave(self, name: str) -> None:
@@ -40,6 +42,11 @@ class Queue:
 
     def grant(self) -> None:
         self.run("queue.grant(ARGV[1], tonumber(ARGV[2]))", POOL, NOW)
+
+    def kept(self, priority: str) -> bool:
+        """Whether newcomers of that class leave the replica alone."""
+        key: str = self.run("return queue.kept(ARGV[1], ARGV[2], tonumber(ARGV[3])) or ''", POOL, priority, NOW)
+        return key == ROOM
 
     def granted(self, name: str) -> bool:
         return self.redis.hget(f"hr:hold:{name}", "granted") == ROOM
@@ -60,7 +67,7 @@ class Queue:
 
 moves = st.lists(
     st.one_of(
-        st.tuples(st.just("join"), st.sampled_from("abc"), st.sampled_from(CLASSES), st.integers(1, 50)),
+        st.tuples(st.just("join"), st.sampled_from("abc"), st.sampled_from(CLASSES), st.integers(1, 50), st.booleans()),
         st.tuples(st.just("leave"), st.integers(0, 30)),
         st.tuples(st.just("free"), st.integers(0, 30)),
         st.tuples(st.just("used"), st.integers(0, 30), st.integers(-40, 40)),
@@ -78,11 +85,12 @@ def test_it_goes_by_the_rule(moves: list[tuple[Any, ...]]) -> None:
     for number, (verb, *rest) in enumerate(moves):
         waiting = sorted(queue.waiting())
         if verb == "join":
-            tenant, priority, cost = rest
+            tenant, priority, cost, is_patient = rest
+            keeps_from = NOW + 1 if is_patient else NOW
             name = f"{number:03d}"
             asked[name] = (tenant, priority)
-            queue.join(name, tenant, priority, cost)
-            order.join(name, tenant=tenant, priority=priority, cost=cost)
+            queue.join(name, tenant, priority, cost, keeps_from=keeps_from)
+            order.join(name, tenant=tenant, priority=priority, cost=cost, keeps_from=keeps_from)
         elif verb == "leave" and waiting:
             name = waiting[rest[0] % len(waiting)]
             queue.leave(name)
@@ -102,6 +110,7 @@ def test_it_goes_by_the_rule(moves: list[tuple[Any, ...]]) -> None:
             assert queue.granted(turn), (turn, moves[: number + 1])
         assert queue.held == held == 100 * len(running)
         assert queue.waiting() == set(order._waiters)
+        assert [queue.kept(one) for one in CLASSES] == [order.keeps_room(one, NOW) is not None for one in CLASSES]
     for name in queue.waiting():
         queue.leave(name)
     assert [key for key in map(str, queue.redis.keys("hr:q:*")) if not key.endswith(":s")] == []
@@ -161,7 +170,7 @@ def test_it_takes_the_first_of_its_places_that_has_room() -> None:
     queue.redis.hset("hr:hold:x", mapping={"meters": '[["gauge","k","1","1","concurrency"]]', "expires": NOW + 1})
     places = [["room", ROOM, "1000", "100", "room"], ["room", "hr:m:room:h100/r2", "1000", "300", "room"]]
     queue.redis.set(ROOM, 950)
-    waiter = {"t": "acme", "c": "interactive", "w": 1, "v": 1, "ch": "grants", "p": places}
+    waiter = {"t": "acme", "c": "interactive", "w": 1, "v": 1, "ch": "grants", "p": places, "a": NOW + 1}
     queue.run("queue.join(ARGV[1], ARGV[2], ARGV[3])", POOL, "x", json.dumps(waiter))
     queue.grant()
     assert queue.redis.get("hr:m:room:h100/r2") == "300"

@@ -26,11 +26,13 @@ end
 
 local rooms, waiter = cjson.decode(ARGV[#ARGV - 1]), ARGV[#ARGV] ~= '' and cjson.decode(ARGV[#ARGV])
 
--- Those who wait already are not passed.
+-- Those who wait already are not passed. Who may not wait passes them, rather than being refused.
 local function first_room()
+  local class, kept = waiter and waiter.c or 'interactive', {}
   for _, room in ipairs(rooms) do
-    local class = waiter and waiter.c or 'interactive'
-    local is_free = not waiter or not queue.is_ahead(queue.pool_of(room[2]), class)
+    local pool = queue.pool_of(room[2])
+    if waiter and kept[pool] == nil then kept[pool] = queue.kept(pool, class, now) or false end
+    local is_free = not waiter or (not queue.is_ahead(pool, class) and kept[pool] ~= room[2])
     if is_free and queue.place({room}, class) then return room end
   end
 end
@@ -78,7 +80,7 @@ if redis.call('EXISTS', KEYS[1]) == 0 then
     if waiter then queue.book(queue.pool_of(room[2]), waiter.c, waiter.v) end
     redis.call('HSET', KEYS[1], 'granted', room[2])
   elseif pool then
-    waiter.p = rooms
+    waiter.p, waiter.a = rooms, waiter.a and now + waiter.a
     redis.call('HSET', KEYS[1], 'waiting', pool)
     queue.join(pool, ARGV[1], cjson.encode(waiter))
     queue.grant(pool, now)

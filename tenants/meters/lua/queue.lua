@@ -8,13 +8,15 @@
 -- those who wait, so that nobody saves up service by staying away.
 -- Within a tenant in order of arrival. The head waits until it fits: a large request is not passed by smaller ones.
 -- A class below interactive does not fill a replica to the brim (CEILING), which leaves interactive requests an open door;
--- what is owed to it is no courtesy, and may. While it does not fit, its best replica is kept for it.
+-- what is owed to it is no courtesy, and may. While it does not fit, its best replica is kept for it: from those who wait
+-- as well, and once it has waited until `a` from newcomers of higher classes too, who might never have to wait.
 --
 -- One queue's keys, all below hr:q:<pool>: `w` hash id -> waiter JSON; `l:<class>:<tenant>` list of ids;
 -- `n` hash: how many wait, by class; `c:<class>` zset of the tenants that wait, by service; `s` hash: service by
 -- <class>:<tenant>, and what classes are owed.
 -- A waiter is {t tenant, c class, w the tenant's weight, v virtual tokens (its cost in service), ch channel where its
--- process listens, p the rooms of the replicas it may go to, best first, in the form in which holds keep meters}.
+-- process listens, p the rooms of the replicas it may go to, best first, in the form in which holds keep meters, a when
+-- it begins to keep newcomers out}.
 local queue = {}
 local CLASSES = {'interactive', 'standard', 'batch'}
 local SHARE = 0.05
@@ -128,6 +130,21 @@ local function head(pool, class, now)
   end
 end
 
+local function is_owed(pool, class, waiter)
+  return tonumber(redis.call('HGET', base(pool) .. 's', 'owed:' .. class) or '0') >= waiter.v
+end
+
+-- The replica (its room's key) that newcomers of `class` leave to a lower class, nil where there is none.
+function queue.kept(pool, class, now)
+  local is_below = false
+  for _, other in ipairs(CLASSES) do
+    local id, waiter
+    if is_below then id, waiter = head(pool, other, now) end
+    if id and waiter.a and now >= waiter.a and is_owed(pool, other, waiter) then return (waiter.p[1] or {})[2] end
+    is_below = is_below or other == class
+  end
+end
+
 -- Whose turn it is: the heads that may go now, in order, and how full each may make a replica. Classes that are owed
 -- their next request come before the highest that waits; of that one the head alone, for what it waits for is not given
 -- to those below it.
@@ -137,7 +154,7 @@ local function turns(pool, now)
     local id, waiter = head(pool, class, now)
     if id and not top then
       top = {id, waiter, CEILING[class]}
-    elseif id and tonumber(redis.call('HGET', base(pool) .. 's', 'owed:' .. class) or '0') >= waiter.v then
+    elseif id and is_owed(pool, class, waiter) then
       found[#found + 1] = {id, waiter, 1}
     end
   end

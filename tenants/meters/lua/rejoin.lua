@@ -32,7 +32,7 @@ end
 redis.call('HDEL', KEYS[1], 'granted', 'served')
 redis.call('HSET', KEYS[1], 'step', step, 'record', ARGV[3], 'progress', ARGV[4], 'waiting', pool,
   'meters', #kept > 0 and cjson.encode(kept) or '[]')
-waiter.p = rooms
+waiter.p, waiter.a = rooms, waiter.a and now + waiter.a
 queue.join(pool, ARGV[1], cjson.encode(waiter))
 queue.freed(freed, {[pool] = true}, now)
 return {'waits'}
