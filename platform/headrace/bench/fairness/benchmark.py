@@ -5,6 +5,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from headrace.bench.benchmark import Benchmark, Report, Say, Target
+from headrace.bench.fairness import on_sglang
 from headrace.bench.fairness.rule import FirstCome, Rule
 from headrace.bench.fairness.scenarios import Crowd, crowd, twins
 from routing.fairness.order import CEILING, FairOrder, cost
@@ -16,13 +17,22 @@ MOVED, SHARE, APART = 0.20, 0.90, 0.05
 
 class Fairness(Benchmark):
     name = "fairness"
-    help = "Tenants on a busy simulated fleet, in virtual time: a heap of batch beside people, and unequal demand."
+    help = (
+        "Tenants on a busy simulated fleet, in virtual time: a heap of batch beside people, and unequal demand. With"
+        " `--engine sglang` smaller, on the real one (SGLANG_URL, or `make sglang`), in ten minutes."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--seed", type=int, default=1, help="the first")
         parser.add_argument("--seeds", type=int, default=3, help="how many; the report gives the worst")
+        parser.add_argument("--engine", choices=("simulated", "sglang"), default="simulated")
+        parser.add_argument("--repeat", type=int, default=3, help="of the real engine; the report gives the median")
 
     def run(self, options: dict[str, Any], say: Say) -> Report:
+        if options["engine"] == "sglang":
+            row = on_sglang.measured(options["repeat"], say)
+            parameters = {name: options[name] for name in ("engine", "repeat")}
+            return Report(self.name, parameters, [row], targets(row), [REAL_NOTE])
         seeds = [options["seed"] + number for number in range(options["seeds"])]
         found = [measured(rule, seeds, say) for rule in (FAIR, FIRST_COME)]
         parameters = {name: options[name] for name in ("seed", "seeds")}
@@ -49,7 +59,7 @@ def measured(rule: Rule, seeds: list[int], say: Say) -> dict[str, Any]:
 
 def targets(fair: dict[str, Any]) -> list[Target]:
     return [
-        Target("interactive TTFT p99 beside 10,000 summaries, moved by", fair["ttft_moved"], MOVED),
+        Target("interactive TTFT p99 beside a flood of batch, moved by", fair["ttft_moved"], MOVED),
         Target("batch, part of the capacity people leave", fair["batch_share"], SHARE, True),
         Target("equal tenants with 10x different demand, served apart by", fair["twins_apart"], APART),
     ]
@@ -58,4 +68,9 @@ def targets(fair: dict[str, Any]) -> list[Target]:
 NOTE = (
     "Simulated seconds; 4 replicas of the routing trace's kind. Service is counted in the rule's virtual tokens; what"
     " people leave is what batch alone, first come first served, gets done less what people do."
+)
+REAL_NOTE = (
+    f"Real seconds, one replica; the room of {on_sglang.ROOM} tokens. People: {on_sglang.PEOPLE_RATE} a second. Batch"
+    f" keeps {on_sglang.FLOOD} requests asked, the twins {on_sglang.LESSER} and {on_sglang.GREATER}. What people leave"
+    " is what batch alone gets done in the highest class less what people do."
 )

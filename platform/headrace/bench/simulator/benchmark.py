@@ -1,26 +1,19 @@
 """`bench simulator`: a small trace on the real SGLang and on a simulated one with that machine's costs."""
 
 import asyncio
-import os
 import random
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Sequence
 from statistics import mean, median
 from typing import Any
 
 import httpx
-from django.conf import settings
 from django.core.management.base import CommandParser
 
 from engines.simulator.fleet.profile import Costs
 from headrace.bench.benchmark import Benchmark, BenchmarkFailed, Report, Say, Target
+from headrace.bench.real_engine import real_engine
 from headrace.bench.simulator import fitting, simulated, workload
 from headrace.bench.simulator.asking import Real, Seen
-from headrace.stack import ports
-from headrace.stack.parts.engine import SGLang
-from headrace.stack.process import Process
 
 WITHIN = 0.20
 REPEATS = 2  # of each measurement, before the trace and again after it
@@ -46,23 +39,6 @@ class Simulator(Benchmark):
         parameters = {name: options[name] for name in ("seed", "requests", "rate")}
         found = [figures("sglang", seen), figures("simulated", twin)]
         return Report(self.name, parameters, found, targets(*found), notes(costs))
-
-
-@contextmanager
-def real_engine(say: Say) -> Iterator[str]:
-    if url := os.environ.get("SGLANG_URL"):
-        yield url.rstrip("/")
-        return
-    with tempfile.TemporaryDirectory(prefix="headrace-bench-") as folder, ports.reserve() as holder:
-        part = SGLang(ports.number(holder), settings.ROOT / ".venv-sglang")
-        process = Process(part, Path(folder))
-        say("starting SGLang, which takes a minute")
-        try:
-            process.start()
-            process.wait_ready()
-            yield part.url
-        finally:
-            process.stop()
 
 
 async def compared(url: str, options: dict[str, Any], say: Say) -> tuple[list[Seen], list[Seen], Costs]:

@@ -45,9 +45,10 @@ class SGLang(Engine):
 
     ready_within = 300
 
-    def __init__(self, port: int, environment: Path) -> None:
+    def __init__(self, port: int, environment: Path, *flags: str) -> None:
+        """flags: SGLang's own, over those of the recipe."""
         super().__init__(port)
-        self._environment = environment
+        self._environment, self._flags = environment, flags
 
     def prepare(self) -> None:
         try:
@@ -56,7 +57,7 @@ class SGLang(Engine):
             raise NotInstalled(str(error)) from error
 
     def command(self) -> list[str]:
-        return [*sglang_cpu.command(self._environment), "--port", str(self.port)]
+        return [*sglang_cpu.command(self._environment), "--port", str(self.port), *self._flags]
 
     def environment(self) -> dict[str, str]:
         return {"PYTHONPATH": str(sglang_cpu.ROOT)}  # its environment knows nothing of ours
