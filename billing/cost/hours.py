@@ -1,16 +1,21 @@
-"""The hours a report is made of: of each pool what was up and what it cost, and what it was asked for and charged."""
+"""What a report is made of: of each pool what was up and what it cost, and what it was asked for and charged.
 
+The database adds hours up as far as they are alike: of one bucket, sampled as well, paid for in one currency. So a
+report of a year takes hardly longer than one of a day.
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
+from django.db import connection
 from django.db.models import Max, Min
 
 from billing.cost.arithmetic import NONE, Tokens
-from billing.models import TargetHour
 from engines.models import Pool, PoolHour
 
-HOUR = timedelta(hours=1)
 # An hour of which less was sampled is a gap: its tokens are not set against half its cost.
 SEEN_SHARE = 0.9
 _MIN_SPAN = 60.0
@@ -18,63 +23,150 @@ _MIN_SPAN = 60.0
 _LATE = timedelta(minutes=2)
 _PERIOD = timedelta(seconds=10)
 
+# Hours of each pool: sampled, used, or in between. `span` is how many seconds could have been sampled (none before the
+# pool's first sample, or to come), `main` the currency of most of the cost. A replica's rate counts for the best hour
+# where at least one was up for half of it. Buckets are local days and months; hours, which a clock set back has twice,
+# are of UTC.
+_HOURS = f"""
+WITH pools AS (
+    SELECT * FROM unnest(%(pools)s::text[], %(firsts)s::timestamptz[], %(untils)s::timestamptz[])
+        AS p (pool, first_at, until)
+), sampled AS (
+    SELECT pool, hour, sum(up_seconds) AS up, sum(covered_seconds) AS covered,
+           (array_agg(currency ORDER BY cost DESC, currency))[1] AS main
+    FROM engines_poolhour WHERE pool = ANY(%(pools)s) AND hour >= %(first)s AND hour < %(end)s GROUP BY 1, 2
+), used AS (
+    SELECT target AS pool, hour, sum(output_tokens) AS output
+    FROM billing_targethour WHERE target = ANY(%(pools)s) AND hour >= %(first)s AND hour < %(end)s GROUP BY 1, 2
+), known AS (
+    SELECT pool, hour FROM sampled UNION SELECT pool, hour FROM used
+    UNION SELECT pool, hour FROM pools, generate_series(
+        greatest(%(first)s, date_trunc('hour', first_at, 'UTC')), until - interval '1 microsecond', '1 hour') AS hour
+), hours AS (
+    SELECT *, coalesce(up, 0) AS up_seconds, greatest(0, extract(epoch FROM
+               least(hour + interval '1 hour', until) - greatest(hour, first_at)))::double precision AS span
+    FROM known JOIN pools USING (pool) LEFT JOIN sampled USING (pool, hour) LEFT JOIN used USING (pool, hour)
+), judged AS MATERIALIZED (
+    SELECT pool, hour, main, up_seconds, output, span, greatest(0, span - coalesce(covered, 0)) AS gap,
+           span < {_MIN_SPAN} OR coalesce(covered, 0) >= {SEEN_SHARE} * span AS seen,
+           CASE WHEN %(by)s = 'hour' THEN hour AT TIME ZONE 'UTC'
+                ELSE date_trunc(%(by)s, hour AT TIME ZONE %(zone)s) END AS bucket
+    FROM hours
+)"""
+_SUMS = f"""{_HOURS}
+SELECT pool, bucket, seen, main, NULL AS model, NULL AS currency, sum(up_seconds), sum(gap), max(hour),
+       max(coalesce(output, 0) / (up_seconds / 3600)) FILTER (WHERE seen AND span >= 1800 AND up_seconds >= 1800),
+       0, 0, 0, 0
+FROM judged GROUP BY 1, 2, 3, 4
+UNION ALL
+SELECT j.pool, bucket, seen, main, NULL, currency, 0, 0, NULL, NULL, 0, 0, 0, sum(cost)
+FROM judged AS j JOIN engines_poolhour AS p ON p.pool = j.pool AND p.hour = j.hour GROUP BY 1, 2, 3, 4, 6
+UNION ALL
+SELECT j.pool, bucket, seen, main, model, currency, 0, 0, NULL, NULL,
+       sum(input_tokens - cached_input_tokens), sum(cached_input_tokens), sum(output_tokens), sum(cost)
+FROM judged AS j JOIN billing_targethour AS t ON t.target = j.pool AND t.hour = j.hour GROUP BY 1, 2, 3, 4, 5, 6
+"""
+
 
 @dataclass
 class Use:
-    """What one model did at a pool in an hour. `charged` by the tenants' currencies."""
+    """What one model did at a pool. `charged` by the tenants' currencies."""
 
     tokens: Tokens = NONE
     charged: dict[str, Decimal] = field(default_factory=dict)
 
 
 @dataclass
-class Hour:
-    """`span`: seconds of the hour that could have been sampled (none before the pool's first sample, or to come)."""
+class Stretch:
+    """Hours of one bucket that are alike. `main`: the currency most of their cost is in, None where there is none.
 
-    start: datetime
-    cost: dict[str, Decimal] = field(default_factory=dict)
+    `bucket` is a local day or the first of a local month, or the hour in UTC; without a zone.
+    """
+
+    bucket: datetime
+    is_seen: bool
+    main: str | None
     up_seconds: float = 0.0
-    covered: float = 0.0
-    span: float = 3600.0
+    gap: float = 0.0
+    last_hour: datetime | None = None
+    cost: dict[str, Decimal] = field(default_factory=dict)
     uses: dict[str, Use] = field(default_factory=dict)
-
-    @property
-    def gap(self) -> float:
-        return max(0.0, self.span - self.covered)
-
-    @property
-    def is_seen(self) -> bool:
-        return self.span < _MIN_SPAN or self.covered >= SEEN_SHARE * self.span
 
     @property
     def tokens(self) -> Tokens:
         return sum((use.tokens for use in self.uses.values()), NONE)
 
+
+@dataclass
+class Worked:
+    """One pool. `best`: most output tokens that a replica wrote in an hour in which one was up for half of it."""
+
+    stretches: list[Stretch] = field(default_factory=list)
+    best: float | None = None
+
     @property
-    def best_rate(self) -> float | None:
-        """Output tokens a replica wrote in this hour, where at least one was up for half of it; else None."""
-        if not self.is_seen or self.span < 1800 or self.up_seconds < 1800:
-            return None
-        return self.tokens.output / (self.up_seconds / 3600)
+    def last_currency(self) -> str | None:
+        """Of the latest hour that was sampled."""
+        sampled = [each for each in self.stretches if each.main and each.last_hour]
+        return max(sampled, key=lambda each: each.last_hour or datetime.min).main if sampled else None
 
 
-def read(start: datetime, end: datetime, *, pool: str | None, now: datetime) -> dict[str, list[Hour]]:
-    """Of each pool, its hours that touch [start, end), in order: those sampled and those in which it was used."""
-    first = start.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+def read(start: datetime, end: datetime, *, by: str, zone: str, pool: str | None, now: datetime) -> dict[str, Worked]:
+    """Of each pool that was sampled or used in the hours that touch [start, end), what it did, in order of time."""
     pools = _pools(pool, now)
-    hours: dict[str, dict[datetime, Hour]] = {name: {} for name in pools}
-    sampled = PoolHour.objects.filter(hour__gte=first, hour__lt=end, pool__in=pools)
-    for row in sampled:
-        hour = hours[row.pool].setdefault(row.hour, Hour(row.hour))
-        hour.cost[row.currency] = row.cost
-        hour.up_seconds += row.up_seconds
-        hour.covered += row.covered_seconds
-    for use in TargetHour.objects.filter(hour__gte=first, hour__lt=end, target__in=pools):
-        _add(hours[use.target].setdefault(use.hour, Hour(use.hour)), use)
-    for name, found in hours.items():
-        first_at, until = pools[name]
-        _fill_gaps(found, first_at, first, min(end, until))
-    return {name: [found[hour] for hour in sorted(found)] for name, found in hours.items() if found}
+    first = start.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    found: dict[str, Worked] = {}
+    stretches: dict[tuple[Any, ...], Stretch] = {}
+    for name, bucket, seen, main, *sums in sorted(_rows(pools, first, end, by, zone), key=lambda row: row[:2]):
+        worked = found.setdefault(name, Worked())
+        if (stretch := stretches.get((name, bucket, seen, main))) is None:
+            stretch = stretches[name, bucket, seen, main] = Stretch(bucket, seen, main)
+            worked.stretches.append(stretch)
+        _add(worked, stretch, *sums)
+    return found
+
+
+def _rows(
+    pools: dict[str, tuple[datetime | None, datetime]], first: datetime, end: datetime, by: str, zone: str
+) -> Iterator[tuple[Any, ...]]:
+    values: dict[str, Any] = {
+        "pools": list(pools),
+        "firsts": [first_at for first_at, _ in pools.values()],
+        "untils": [min(end, until) for _, until in pools.values()],
+        "first": first,
+        "end": end,
+        "by": by,
+        "zone": zone,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_SUMS, values)
+        yield from cursor.fetchall()
+
+
+def _add(
+    worked: Worked,
+    stretch: Stretch,
+    model: str | None,
+    currency: str | None,
+    up_seconds: float,
+    gap: float,
+    last_hour: datetime | None,
+    best: float | None,
+    uncached: Decimal,
+    cached: Decimal,
+    output: Decimal,
+    amount: Decimal,
+) -> None:
+    if currency is None:
+        stretch.up_seconds, stretch.gap, stretch.last_hour = up_seconds, gap, last_hour
+        worked.best = max(filter(None, (worked.best, float(best or 0))), default=None)
+    elif model is None:
+        stretch.cost[currency] = amount
+    else:
+        use = stretch.uses.setdefault(model, Use())
+        use.tokens += Tokens(int(uncached), int(cached), int(output))
+        if amount:
+            use.charged[currency] = amount
 
 
 def _pools(pool: str | None, now: datetime) -> dict[str, tuple[datetime | None, datetime]]:
@@ -90,23 +182,3 @@ def _pools(pool: str | None, now: datetime) -> dict[str, tuple[datetime | None, 
         is_over = last is not None and (name not in living or now - last <= _LATE)
         found[name] = (first, last + _PERIOD if is_over and last is not None else now)
     return found
-
-
-def _add(hour: Hour, row: TargetHour) -> None:
-    use = hour.uses.setdefault(row.model, Use())
-    uncached = row.input_tokens - row.cached_input_tokens
-    use.tokens += Tokens(uncached, row.cached_input_tokens, row.output_tokens)
-    if row.cost:
-        use.charged[row.currency] = use.charged.get(row.currency, Decimal(0)) + row.cost
-
-
-def _fill_gaps(found: dict[datetime, Hour], first_at: datetime | None, start: datetime, until: datetime) -> None:
-    """Say of each hour how much of it could have been sampled, and put in those of which nothing is there."""
-    if first_at is not None:
-        hour = max(start, first_at.replace(minute=0, second=0, microsecond=0))
-        while hour < until:
-            found.setdefault(hour, Hour(hour))
-            hour += HOUR
-    for hour, row in found.items():
-        begin = hour if first_at is None else max(hour, first_at)
-        row.span = max(0.0, (min(hour + HOUR, until) - begin).total_seconds())

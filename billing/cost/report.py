@@ -17,7 +17,7 @@ from billing.cost import hours as cost_hours
 from billing.cost.arithmetic import NONE, Tokens, break_even, full_load, per_million, rounded, utilisation
 from billing.cost.exchange import Exchange
 from billing.cost.hosted import Hosted
-from billing.cost.hours import HOUR, Hour
+from billing.cost.hours import Stretch
 from engines.models import Pool
 
 UTC_ZONE = ZoneInfo("UTC")
@@ -97,15 +97,14 @@ def report(asked: Asked, *, now: datetime | None = None) -> Report:
     configured = dict(Pool.objects.values_list("name", "cost_currency"))
     lines: list[Line] = []
     best: dict[str, float] = {}
-    for pool, found in sorted(cost_hours.read(asked.start, asked.end, pool=asked.pool, now=now).items()):
-        rates = [rate for hour in found if (rate := hour.best_rate)]
-        if rates:
-            best[pool] = max(rates)
+    worked = cost_hours.read(asked.start, asked.end, by=asked.by, zone=str(asked.zone), pool=asked.pool, now=now)
+    for pool, found in sorted(worked.items()):
+        if found.best:
+            best[pool] = found.best
         # Of hours that nobody sampled: the currency of the latest that somebody did, else the one to come.
-        sampled = [currency for hour in found for currency in hour.cost]
-        usual = sampled[-1] if sampled else configured.get(pool, "")
-        maker = _Maker(asked, pool, exchange, listed, best.get(pool), usual)
-        for start, bucket in _buckets(found, asked):
+        usual = found.last_currency or configured.get(pool, "")
+        maker = _Maker(asked, pool, exchange, listed, found.best, usual)
+        for start, bucket in _buckets(found.stretches, asked):
             lines += maker.lines(start, bucket)
     lines.sort(key=lambda line: (line.start, line.pool, line.model))
     return Report(asked, lines, best)
@@ -120,11 +119,16 @@ def bucket_start(hour: datetime, by: str, zone: ZoneInfo) -> datetime:
     return datetime.combine(day, time(), zone)
 
 
-def _buckets(found: Sequence[Hour], asked: Asked) -> Iterable[tuple[datetime, list[Hour]]]:
-    buckets: dict[datetime, list[Hour]] = {}
-    for hour in found:
-        if hour.start + HOUR > asked.start:
-            buckets.setdefault(bucket_start(hour.start, asked.by, asked.zone), []).append(hour)
+def _buckets(found: Sequence[Stretch], asked: Asked) -> Iterable[tuple[datetime, list[Stretch]]]:
+    buckets: dict[datetime, list[Stretch]] = {}
+    for stretch in found:
+        at = stretch.bucket
+        start = (
+            at.replace(tzinfo=UTC).astimezone(asked.zone)
+            if asked.by == "hour"
+            else datetime.combine(at.date(), time(), asked.zone)
+        )
+        buckets.setdefault(start, []).append(stretch)
     return buckets.items()
 
 
@@ -138,15 +142,15 @@ class _Maker:
         self._listed, self._best = listed, best
         self._usual = usual
 
-    def lines(self, start: datetime, bucket: list[Hour]) -> list[Line]:
+    def lines(self, start: datetime, bucket: list[Stretch]) -> list[Line]:
         """A line for each currency the pool's cost was in, times each model; one without a cost has what is known."""
         currencies = sorted({currency for hour in bucket for currency in hour.cost}) or [self._usual]
         return [line for currency in currencies for line in self._in_currency(start, bucket, currency)]
 
-    def _in_currency(self, start: datetime, bucket: list[Hour], currency: str) -> list[Line]:
+    def _in_currency(self, start: datetime, bucket: list[Stretch], currency: str) -> list[Line]:
         day = start.date()
         # Hours belong to the currency that most of their cost is in: a pool changes it once in a lifetime.
-        mine = [hour for hour in bucket if not hour.cost or max(hour.cost, key=lambda c: hour.cost[c]) == currency]
+        mine = [hour for hour in bucket if hour.main in {None, currency}]
         shown = self._asked.currency or currency
         rate = self._exchange.rate(currency, shown, day) if currency else None
         seen = [hour for hour in mine if hour.is_seen and hour.cost]
@@ -171,15 +175,15 @@ class _Maker:
         return found
 
     @staticmethod
-    def _converted(hours: list[Hour], currency: str, rate: Decimal | None) -> Decimal | None:
+    def _converted(hours: list[Stretch], currency: str, rate: Decimal | None) -> Decimal | None:
         costs = [hour.cost[currency] for hour in hours if currency in hour.cost]
         return None if rate is None or not costs else sum(costs, Decimal(0)) * rate
 
     def _of_model(
         self,
         base: Line,
-        mine: list[Hour],
-        seen: list[Hour],
+        mine: list[Stretch],
+        seen: list[Stretch],
         cost: Decimal | None,
         model: str,
         everything: int,
@@ -218,7 +222,7 @@ class _Maker:
         )
         return self._beside_hosted(line, counted, day)
 
-    def _charged(self, hours: list[Hour], model: str, currency: str, day: date) -> tuple[Decimal | None, list[str]]:
+    def _charged(self, hours: list[Stretch], model: str, currency: str, day: date) -> tuple[Decimal | None, list[str]]:
         """What tenants were charged, in `currency`; None with the rates that are missing for it."""
         total, missing = Decimal(0), []
         for hour in hours:
