@@ -10,6 +10,7 @@ import redis
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import connections
+from django.http.response import HttpResponseBase
 from django.test import Client
 from django.urls import reverse
 
@@ -17,7 +18,7 @@ from billing.budgets import counters
 from headrace.bench.benchmark import BenchmarkFailed, Say, Target
 from headrace.bench.figures import percentile
 from headrace.bench.ledger.addresses import FURTHER, address, shown_to_owners
-from headrace.bench.ledger.part import Found, milliseconds, row, spread
+from headrace.bench.ledger.part import Found, row, spread
 from headrace.bench.ledger.seeding.belongings import owner_of
 from headrace.bench.ledger.seeding.cast import slug
 from headrace.portal.rows import APP
@@ -42,10 +43,11 @@ _ADMIN_FURTHER = {
 
 @dataclass
 class Asked:
-    """One page: milliseconds and queries of each answer."""
+    """One page: milliseconds and queries of each answer. `is_file`: it is a download, as long as its contents."""
 
     times: list[float] = field(default_factory=list)
     queries: list[int] = field(default_factory=list)
+    is_file: bool = False
 
 
 def measure(tenants: int, say: Say) -> Found:
@@ -58,19 +60,25 @@ def measure(tenants: int, say: Say) -> Found:
     found.rows.append(row("budgets' counters made anew", count=made, seconds=taken))
     names = spread([slug(number) for number in range(tenants)], MOST_TENANTS)
     chosen = sorted(Tenant.objects.filter(slug__in=names), key=lambda tenant: names.index(tenant.pk))
-    for kind, pages in (("portal", portal_pages(chosen)), ("admin", admin_pages(chosen))):
+    for kind, opened_by in (("portal", portal_pages), ("admin", admin_pages)):
+        pages = opened_by(chosen)
         for name, asked in pages.items():
             line = row(f"{kind} {name}", count=len(asked.times), times=asked.times)
             found.rows.append(line | {"queries": max(asked.queries)})
-        slowest = max(pages, key=lambda name: percentile(pages[name].times, 95))
-        slow = percentile(pages[slowest].times, 95)
-        most = max(pages, key=lambda name: max(pages[name].queries))
-        found.targets.append(Target(f"p95 ms, slowest page of the {kind} ({slowest})", slow, LIMIT_MS))
-        found.targets.append(
-            Target(f"queries, most of a page of the {kind} ({most})", max(pages[most].queries), MOST_QUERIES)
-        )
-        say(f"{kind}: {len(pages)} pages, the slowest is {slowest}: p95 {slow:.0f} ms")
+        found.targets += _targets(kind, pages)
+        say(f"{kind}: {len(pages)} pages; {found.targets[-2]}")
     return found
+
+
+def _targets(kind: str, pages: dict[str, Asked]) -> list[Target]:
+    """Of the slowest page, and of the one that asks most; a download takes as long as what is in it."""
+    p95 = {name: percentile(asked.times, 95) for name, asked in pages.items() if not asked.is_file}
+    queries = {name: max(asked.queries) for name, asked in pages.items()}
+    slowest, most = max(p95, key=p95.__getitem__), max(queries, key=queries.__getitem__)
+    return [
+        Target(f"p95 ms, slowest page of the {kind} ({slowest})", p95[slowest], LIMIT_MS),
+        Target(f"queries, most of a page of the {kind} ({most})", queries[most], MOST_QUERIES),
+    ]
 
 
 def portal_pages(tenants: list[Tenant]) -> dict[str, Asked]:
@@ -115,15 +123,19 @@ def signed_in(username: str) -> Client:
 
 def opened(asked: Asked, client: Client, url: str, query: str) -> None:
     with counted() as queries:
-        asked.times += milliseconds([lambda: ask(client, url, query)])
+        began = time.perf_counter()
+        answer = ask(client, url, query)
+        asked.times.append((time.perf_counter() - began) * 1000)
+    asked.is_file = answer.has_header("Content-Disposition")
     asked.queries.append(len(queries))
 
 
-def ask(client: Client, url: str, query: str = "") -> None:
+def ask(client: Client, url: str, query: str = "") -> HttpResponseBase:
     answer = client.get(called(url, query))
     if answer.status_code != 200:
         raise BenchmarkFailed(f"{called(url, query)} answers {answer.status_code}")
     answer.close()  # events without end
+    return answer
 
 
 @contextmanager
