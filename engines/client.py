@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from collections.abc import Callable
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -27,7 +28,7 @@ from engines.errors import (
     UpstreamError,
 )
 from engines.protocols.base import Upstream
-from engines.transport import Transport, is_reused, reader
+from engines.transport import Transport, is_reused, on_connected, reader
 
 # Deadlines are kept by whoever waits (the route's, for the whole request at once); only connecting is timed here.
 _NO_TIMEOUT = None
@@ -146,9 +147,18 @@ class Client:
         )
 
     async def chat(
-        self, upstream: Upstream, body: bytes, *, connect_timeout: float, headers: dict[str, str] | None = None
+        self,
+        upstream: Upstream,
+        body: bytes,
+        *,
+        connect_timeout: float,
+        headers: dict[str, str] | None = None,
+        connected: Callable[[], None] | None = None,
     ) -> Answer:
-        """Send a chat; the answer once its headers are a 200. `headers`: the attempt's own. Raises UpstreamError."""
+        """Send a chat; the answer once its headers are a 200. Raises UpstreamError.
+
+        headers: the attempt's own. connected: called before the first byte goes out.
+        """
         request = httpx.Request(
             "POST",
             _parsed(upstream.base_url + upstream.protocol.chat_path),
@@ -157,6 +167,7 @@ class Client:
             extensions={"timeout": {"connect": connect_timeout}},
         )
         is_reused.set(False)
+        on_connected.set(connected)
         try:
             # Past httpx's client: its redirects, cookies and authentication, none of which a chat may have, take half
             # the time of sending one.

@@ -5,6 +5,7 @@ aiohttp's own StreamReader instead costs a fifth of the gateway's time per event
 """
 
 import asyncio
+from collections.abc import Callable
 from contextvars import ContextVar
 from functools import partial
 from typing import Any
@@ -17,6 +18,8 @@ from httpx_aiohttp.transport import AiohttpResponseStream
 
 # Whether the connection of the request this task sends has served before. Whoever sends sets it False first.
 is_reused: ContextVar[bool] = ContextVar("is_reused", default=False)
+# Called once the request this task sends has a connection to go out on: from then on it may be worked on.
+on_connected: ContextVar[Callable[[], None] | None] = ContextVar("on_connected", default=None)
 
 # Engines keep an idle connection for 5 s; giving it up after 4 keeps us from writing into a closed one.
 _IDLE_SECONDS = 4.0
@@ -37,6 +40,8 @@ class _Connector(aiohttp.TCPConnector):
         connection = await super().connect(*arguments, **options)
         protocol = connection.protocol
         is_reused.set(protocol in self._readers)
+        if (tell := on_connected.get()) is not None:
+            tell()
         if protocol is not None and protocol not in self._readers and (closed := protocol.closed) is not None:
             self._readers[protocol] = None
             closed.add_done_callback(partial(self._lost, ref(protocol)))

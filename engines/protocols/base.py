@@ -36,6 +36,7 @@ class Attempt(msgspec.Struct):
 
     salt: separates this tenant's prefix cache from others'; None shares it.
     priority: higher goes first, where the engine was started to take it; None says nothing.
+    is_out: whether it may have reached the engine.
     """
 
     rid: str
@@ -45,6 +46,10 @@ class Attempt(msgspec.Struct):
     tenant: str
     salt: str | None
     priority: int | None = None
+    is_out: bool = False
+
+    def went_out(self) -> None:
+        self.is_out = True
 
 
 class Protocol:

@@ -52,7 +52,11 @@ async def _send(gateway: Gateway, exchange: Exchange) -> Answer:
     headers = upstream.protocol.headers(exchange.attempt)
     exchange.start_attempt()
     return await gateway.client.chat(
-        upstream, _encode(body), connect_timeout=exchange.route.connect_timeout, headers=headers
+        upstream,
+        _encode(body),
+        connect_timeout=exchange.route.connect_timeout,
+        headers=headers,
+        connected=exchange.attempt.went_out,
     )
 
 

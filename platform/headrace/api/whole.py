@@ -146,7 +146,8 @@ class WholeAnswer:
         await asyncio.wait({reading})
         # An engine that breaks the connection off at an abort has told as little as one that never answered.
         is_unheard = reading.cancelled() or reading.exception() is not None
-        exchange.is_blind = exchange.attempt is not None and is_unheard and not exchange.has_first_byte
+        is_out = exchange.attempt is not None and exchange.attempt.is_out
+        exchange.is_blind = is_out and is_unheard and not exchange.has_first_byte
 
     async def complete(self, counts: Counts) -> None:
         exchange = self._exchange

@@ -5,9 +5,10 @@ import socket
 import time
 from collections.abc import Iterator
 
+import httpx
 import pytest
 
-from headrace.api.tests.calling import Answer, Place
+from headrace.api.tests.calling import Answer, Place, record
 from headrace.stack import ports
 from headrace.testing.upstream import ScriptedUpstream
 
@@ -34,6 +35,7 @@ def models(place: Place, deaf: str) -> dict[str, str]:
         "refused": place.add_model(url=f"http://127.0.0.1:{closed}"),
         "unknown host": place.add_model(url="http://engine.invalid:30000"),
         "deaf": place.add_model(url=deaf, connect_timeout=0.3),
+        "deaf provider": place.add_model(url=deaf, provider=True, connect_timeout=30),
     }
     place.wait_known(*made.values())
     return made
@@ -53,6 +55,16 @@ def test_it_says_that_the_engine_cannot_be_reached(
     answer = place.chat(model=models[kind], stream=stream)
     assert (answer.status, answer.error["code"]) == (502, "upstream_error")
     failed(answer)
+
+
+def test_it_bills_nothing_that_never_went_out(place: Place, models: dict[str, str]) -> None:
+    """A provider goes on with what a client gave up, and charges for it: not with what it never got."""
+    sent = place.world.headers() | {"x-request-id": "never-went-out"}
+    body = place.body(model=models["deaf provider"], max_tokens=500)
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.post(f"{place.web.url}/v1/chat/completions", json=body, headers=sent, timeout=0.7, trust_env=False)
+    found = record(place.web, "never-went-out")
+    assert (found["status"], found["input_tokens"], found["output_tokens"]) == ("cancelled", 0, 0)
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
