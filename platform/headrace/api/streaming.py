@@ -8,6 +8,7 @@ ASGI server.
 import asyncio
 import logging
 import time
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 from channels.consumer import AsyncConsumer
@@ -26,7 +27,7 @@ _JSON = (b"content-type", b"application/json")
 _CLOSE = (b"connection", b"close")
 
 
-class StreamingConsumer(AsyncConsumer):  # type: ignore[misc]
+class StreamingConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
     """One request. Subclasses give `methods` and `handle`; `before_body` may refuse by the headers alone."""
 
     methods: ClassVar[frozenset[str]] = frozenset({"GET", "HEAD"})
@@ -100,8 +101,9 @@ class StreamingConsumer(AsyncConsumer):  # type: ignore[misc]
         if not self.gateway.snapshot.ready.is_set():
             raise ApiError("starting", "Headrace is starting.", retry_after=1)
 
+    @abstractmethod
     async def handle(self, body: bytes) -> None:
-        raise NotImplementedError
+        """Answer the request. Raises ApiError; what it raises else is our defect."""
 
     def leave(self, work: "asyncio.Task[None]") -> None:
         """The client is gone: end the work."""

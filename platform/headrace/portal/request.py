@@ -35,9 +35,7 @@ class PortalRequest(HttpRequest):
     user: User
     tenant: Tenant
     role: str
-
-    def may(self, what: May) -> bool:
-        raise NotImplementedError  # `_enter` binds it
+    may: Callable[[May], bool]
 
 
 View = Callable[Concatenate[PortalRequest, P], HttpResponseBase]

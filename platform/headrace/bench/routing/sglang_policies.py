@@ -7,6 +7,7 @@ up to a size it does not know the caches to have.
 """
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from engines.simulator.fleet.request import Request
@@ -14,7 +15,7 @@ from engines.simulator.fleet.scheduler import Scheduler
 from headrace.bench.routing.prepared import Prepared
 
 
-class Counting:
+class Counting(ABC):
     """Counts the requests it has with each replica."""
 
     def __init__(self, name: str, replicas: int) -> None:
@@ -28,8 +29,9 @@ class Counting:
         self._at[one.asked.number] = chosen
         return chosen
 
+    @abstractmethod
     def pick(self, one: Prepared) -> int:
-        raise NotImplementedError
+        """The index of the replica that takes it."""
 
     def ended(self, one: Prepared, request: Request, now: float) -> None:
         self.load[self._at.pop(one.asked.number)] -= 1
