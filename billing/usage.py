@@ -13,6 +13,7 @@ from billing import pricing
 from billing.pricing import Rates
 
 VERSION = 1
+_encode = msgspec.json.encode
 # Kinds of rows besides the endpoint's name.
 SHADOW = "shadow"  # a copy of a request that its tenant did not ask for: costs it nothing
 PRICING = "pricing"  # a correction that puts a price on a row that came without one: the same tokens, no use of its own
@@ -61,6 +62,10 @@ class UsageEvent(msgspec.Struct, kw_only=True):
     upstream_id: str | None = None
     labels: dict[str, str] = {}
 
+    @property
+    def uncached_input_tokens(self) -> int:
+        return self.input_tokens - self.cached_input_tokens
+
 
 class Progress(msgspec.Struct, kw_only=True):
     """How far a running request is: what a reaper knows of it when its gateway dies.
@@ -93,6 +98,11 @@ def priced(event: UsageEvent) -> UsageEvent:
         output_tokens=event.output_tokens,
     )
     return msgspec.structs.replace(event, cost=pricing.text(cost), cost_nano=pricing.nano(cost))
+
+
+def log_line(event: UsageEvent) -> bytes:
+    """The event as JSON, and what everybody would else work out of it: the uncached part of its input."""
+    return _encode({**msgspec.structs.asdict(event), "uncached_input_tokens": event.uncached_input_tokens})
 
 
 def new_request_id(now_ms: int) -> UUID:

@@ -6,11 +6,10 @@ import time
 from collections.abc import Awaitable, Coroutine
 from typing import Any
 
-import msgspec
 import redis
 import redis.asyncio
 
-from billing.usage import UsageEvent
+from billing.usage import UsageEvent, log_line
 from engines.client import Client
 from headrace.api import metrics
 from headrace.api.estimate import Estimator
@@ -25,8 +24,6 @@ from tenants.meters.meter import COST, INPUT_TOKENS, OUTPUT_TOKENS
 
 log = logging.getLogger("headrace.settler")
 requests_log = logging.getLogger("headrace.requests")
-
-_encode = msgspec.json.encode
 
 
 class Settler:
@@ -115,7 +112,7 @@ class Settler:
             metrics.observe(event, exchange.route, seconds=seconds, is_streamed=exchange.chat.stream)
         except OSError as error:  # a first value opens its file; what is settled is not undone for want of one
             log.error("a request is not in the metrics: %s", error)
-        requests_log.info("%s", _encode(event).decode())
+        requests_log.info("%s", log_line(event).decode())
 
 
 def _used(exchange: Exchange, status: str, counts: Counts) -> dict[str, int]:

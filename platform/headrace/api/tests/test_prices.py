@@ -31,6 +31,11 @@ def test_a_record_costs_what_its_tokens_cost(web: WebProcess, world: World, valk
     expected = uncached * Decimal("0.5") + record.cached_input_tokens * Decimal("0.05")
     assert record.cost == (expected + record.output_tokens * Decimal("1.5")) / 10**6
     assert record.price == price.version
+    [line] = [line for line in web.records() if line["request_id"] == str(record.request_id)]
+    assert (line["uncached_input_tokens"], line["price"], line["upstream_id"]) == (
+        record.uncached_input_tokens, price.version, record.upstream_id,
+    )  # fmt: skip
+    assert Decimal(line["cost"]) == record.cost
     hour = UsageHour.objects.get(model=world.model)
     assert (hour.cost, hour.cost_nano, hour.price, hour.unpriced) == (record.cost, record.cost_nano, price.version, 0)
 
