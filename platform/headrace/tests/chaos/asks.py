@@ -50,6 +50,11 @@ class Ask:
         return any(all(self.script.get(name) == value for name, value in one.items()) for one in _REFUSALS)
 
     @property
+    def is_liar(self) -> bool:
+        """Whether the upstream's figures cannot be believed, so that somebody else has to count."""
+        return self.script["usage"] in {"none", "null", "null_zero", "zero", "negative", "string", "huge", "partial"}
+
+    @property
     def breaks_after(self) -> int | None:
         """After how many tokens the upstream's answer breaks off."""
         for name in ("drop_after", "error_event_after", "stall_after"):
@@ -72,7 +77,8 @@ class Asks:
     def next(self) -> Ask:
         rng = self._rng
         self._made += 1
-        tokens, prompt = rng.randint(1, 25), rng.randint(5, 3000)
+        # A prompt has no more tokens than bytes and a template: a budget holds no more for it.
+        tokens, prompt = rng.randint(1, 25), rng.randint(5, 2000)
         script: dict[str, Any] = {
             "tokens": tokens,
             "interval_ms": rng.choice([1, 3, 8, 15]),

@@ -54,9 +54,19 @@ def world(committed: None, upstream: ScriptedUpstream) -> World:
 
 
 @pytest.fixture(scope="module")
-def secrets(world: World) -> list[str]:
-    """Keys with limits that are met, of three tenants, each with budgets in which there is room."""
-    found = [world.secret]
+def tight(world: World, requests: int) -> tuple[Budget, str]:
+    """A hard budget that is used up before the end, and its key's text."""
+    key, secret = world.add_key()
+    budget = Budget.objects.create(
+        tenant=world.tenant, name="tight", key=key.pk, amount=Decimal(requests) / 5000, period="total"
+    )
+    return budget, secret
+
+
+@pytest.fixture(scope="module")
+def secrets(world: World, tight: tuple[Budget, str]) -> list[str]:
+    """Keys with limits that are met, of three tenants, with budgets in which there is room for all but one."""
+    found = [world.secret, tight[1]]
     Budget.objects.create(tenant=world.tenant, name="month", amount=Decimal(10**6), hard=True)
     Budget.objects.create(
         tenant=world.tenant, name="key", key=world.key.pk, amount=Decimal(1), hard=False, period="day"

@@ -94,7 +94,7 @@ class Crowd:
         try:
             async with asyncio.timeout(90):
                 await self._ask(seen, rng.choice(self.secrets))
-        except ConnectionError:
+        except (ConnectionError, asyncio.IncompleteReadError):
             seen.end = "cut" if seen.status else "unreached"
         except asyncio.CancelledError:
             seen.end = "left"

@@ -4,13 +4,17 @@ import asyncio
 import os
 import random
 from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import redis
 import redis.asyncio
+from django.db import connection
 
+from billing.models import Price
 from headrace.tests.chaos.crowd import Crowd
 from headrace.tests.chaos.parts import Parts
+from headrace.tests.chaos.reference import LATER_RATES, Prices
 from tenants.meters.holds import HOLDS, USAGE
 
 # Everything goes, if the stream is drained and there are as many holds as streams are running: no dead process has left
@@ -32,13 +36,14 @@ class Monkey:
         self._seed, self._rng = seed, random.Random(f"{seed}/monkey")
         self.flushed: list[int] = []
         self.done: list[str] = []
+        self.prices = Prices()
 
     def plan(self) -> list[Fault]:
         faults: list[Fault] = (
             [self.kill_valkey] * 3 + [self.flush] * 3 + [self.stop_postgres] * 2 + [self.kill_worker] * 2
         )
         faults += [self.kill_uvicorn, self.kill_daphne] * 2
-        faults += [self.kill_web_without_valkey, self.kill_beat, self.stop_postgres_and_kill_valkey]
+        faults += [self.kill_web_without_valkey, self.kill_beat, self.stop_postgres_and_kill_valkey, self.change_price]
         if chosen := os.environ.get("CHAOS_FAULTS"):
             faults = [fault for fault in faults if fault.__name__ in chosen.split(",")]
         random.Random(f"{self._seed}/plan").shuffle(faults)
@@ -125,6 +130,20 @@ class Monkey:
         self._parts.beat.kill()
         await self._moment()
         self._parts.beat.start()
+
+    async def change_price(self) -> None:
+        """Soon, so that every process knows of it by then; streams that run over it keep the old one."""
+        at = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=6)
+        await asyncio.to_thread(self._set_price, at)
+        self.prices.changed_at = at
+
+    def _set_price(self, at: datetime) -> None:
+        world = self._crowd.world
+        try:
+            rates = dict(zip(("input", "cached_input", "output"), LATER_RATES, strict=True))
+            Price.objects.create(model=world.model, currency=world.tenant.currency, effective_from=at, **rates)
+        finally:
+            connection.close()
 
     # --- parts of them ------------------------------------------------------------------------------------------------
     async def _restart_web(self, server: str) -> None:

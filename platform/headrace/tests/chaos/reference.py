@@ -1,18 +1,33 @@
 """What a request has to be charged, from what its upstream sent: worked out here, with no code of the product's."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from headrace.tests.chaos.asks import Ask
 
 RATES = (Decimal("1.1"), Decimal("0.275"), Decimal("4.4"))
+LATER_RATES = (Decimal("2.3"), Decimal("0.7"), Decimal("7.9"))
 _SAID = {"asked", "continuous", "twice", "cached_over_prompt"}  # while it runs
 _SAID_AT_THE_END = _SAID | {"final", "finish"}
 
 
-def cost(input_tokens: int, cached: int, output: int) -> Decimal:
-    uncached_rate, cached_rate, output_rate = RATES
+@dataclass
+class Prices:
+    """RATES, and from `changed_at` on LATER_RATES: by the time of admission."""
+
+    changed_at: datetime | None = None
+
+    def is_later(self, admitted_at: datetime) -> bool:
+        return self.changed_at is not None and admitted_at >= self.changed_at
+
+    def cost(self, admitted_at: datetime, tokens: tuple[int, int, int]) -> Decimal:
+        return cost(LATER_RATES if self.is_later(admitted_at) else RATES, *tokens)
+
+
+def cost(rates: tuple[Decimal, Decimal, Decimal], input_tokens: int, cached: int, output: int) -> Decimal:
+    uncached_rate, cached_rate, output_rate = rates
     return ((input_tokens - cached) * uncached_rate + cached * cached_rate + output * output_rate) / 10**6
 
 

@@ -8,12 +8,14 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from decimal import Decimal
 
 import pytest
 import redis
 from django.db import connections
 
-from billing.models import DeadLetter
+from billing.models import Budget, DeadLetter
+from headrace.testing.budgets import on_record
 from headrace.testing.invariants import eventually
 from headrace.testing.stores import Services
 from headrace.testing.upstream import ScriptedUpstream
@@ -36,6 +38,7 @@ def test_the_books_are_right_after_everything_was_killed(
     secrets: list[str],
     upstream: ScriptedUpstream,
     parts: Parts,
+    tight: tuple[Budget, str],
     seed: int,
     requests: int,
 ) -> None:
@@ -55,12 +58,20 @@ def test_the_books_are_right_after_everything_was_killed(
     upstream.wait_until_idle(20)
     say("at rest")
     entries = upstream.requests()
-    books = audit(crowd.seen, entries)
+    books = audit(crowd.seen, entries, monkey.prices)
     say(f"records {dict(books.statuses)}, {books.exact} exact to the token, {books.corrections} corrections")
+    say(f"{books.uncounted} of liars were counted by nobody")
+    say(f"{books.later} at the price of {monkey.prices.changed_at}")
     say(f"clients saw {dict(Counter(one.end for one in crowd.seen))}; cost {books.total}")
     for wrong in books.wrong[:50]:
         say(f"WRONG {wrong[:1000]}")
+    spent, used_up = on_record(tight[0]), sum(one.end == "budget_exhausted" for one in crowd.seen)
+    say(f"of a budget of {tight[0].amount:f} are spent {Decimal(spent).scaleb(-9)}; {used_up} were refused for it")
     assert not books.wrong
+    assert books.uncounted < sum(books.statuses.values()) / 50
+    assert tight[0].amount / 2 < Decimal(spent).scaleb(-9) <= tight[0].amount
+    assert used_up > 0
+    assert 0 < books.later < sum(books.statuses.values())
     assert not DeadLetter.objects.exists()
     assert sorted(monkey.done) == sorted(fault.__name__ for fault in monkey.plan())
     assert sum(monkey.flushed) > 0, "Valkey never lost everything with streams running"
