@@ -7,8 +7,6 @@ from django.http import HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-SMALLEST = Decimal("0.000001")
-
 
 def number(value: float | Decimal | None, unit: str = "", *, digits: int = 0) -> SafeString:
     """Aligned to the right, thousands apart; None is a dash, never 0."""
@@ -16,14 +14,6 @@ def number(value: float | Decimal | None, unit: str = "", *, digits: int = 0) ->
         return format_html('<span class="hr-number hr-none">{}</span>', "\u2013")
     text = f"{value:,.{digits}f}" if digits or isinstance(value, float) else f"{value:,}"
     return format_html('<span class="hr-number">{}{}</span>', text, f"\u00a0{unit}" if unit else "")
-
-
-def money(value: Decimal | None, currency: str) -> SafeString:
-    """To a millionth, so that a column of amounts lines up; one not priced says so, and one too small is not zero."""
-    if value is None:
-        return format_html('<span class="hr-number hr-none">{}</span>', "unpriced")
-    text = f"< {SMALLEST}" if 0 < value < SMALLEST else f"{value:,.6f}"
-    return format_html('<span class="hr-number">{}\u00a0{}</span>', text, currency)
 
 
 def refreshed() -> HttpResponse:

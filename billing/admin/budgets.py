@@ -17,6 +17,7 @@ from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 from unfold.views import ChangeList
 
+from billing.admin.cells import cost, total
 from billing.budgets.changing import reset_budget
 from billing.budgets.standing import Standing, standings
 from billing.models import Budget, BudgetAdjustment, BudgetAlert, Notice, WebhookEndpoint
@@ -183,7 +184,7 @@ def _note_standings(budgets: list[Budget]) -> None:
 
 def _money(standing: Standing | None, name: str, budget: Budget) -> SafeString:
     amount: Decimal | None = getattr(standing, name) if standing and budget.enabled else None
-    return number(None if amount is None else round(amount, 6), budget.tenant.currency, digits=2)
+    return total(amount, budget.tenant.currency)
 
 
 @admin.register(BudgetAdjustment)
@@ -193,7 +194,7 @@ class BudgetAdjustmentAdmin(GrowingList):
 
     @display(description="Added to what is spent")
     def amount(self, adjustment: BudgetAdjustment) -> SafeString:
-        return number(Decimal(adjustment.nano).scaleb(-9), adjustment.budget.tenant.currency, digits=6)
+        return cost(Decimal(adjustment.nano).scaleb(-9), adjustment.budget.tenant.currency)
 
 
 @admin.register(BudgetAlert)

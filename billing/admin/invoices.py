@@ -18,10 +18,10 @@ from unfold.decorators import action, display
 from unfold.forms import BaseDialogForm
 from unfold.widgets import UnfoldAdminDecimalFieldWidget, UnfoldAdminTextInputWidget
 
+from billing.admin.cells import total
 from billing.exact_filter import exact_filter
 from billing.exports.formats import FORMATS, export, file_name
 from billing.exports.record_rows import records_csv
-from billing.invoicing.amounts import shown
 from billing.invoicing.crediting import credit_invoice
 from billing.invoicing.errors import InvoiceError
 from billing.invoicing.finalising import finalise_invoice
@@ -106,7 +106,7 @@ class InvoiceAdmin(GrowingList):
 
     @display(description="Total", ordering="total")
     def amount(self, invoice: Invoice) -> SafeString:
-        return _money(invoice.total, invoice.currency)
+        return total(invoice.total, invoice.currency)
 
     @display(description="Issued (UTC)", ordering="finalised_at")
     def issued(self, invoice: Invoice) -> str:
@@ -131,12 +131,12 @@ class InvoiceAdmin(GrowingList):
                 line.price or "\u2013",
                 "\u2013" if line.quantity is None else f"{line.quantity:,}",
                 "\u2013" if line.unit_price is None else f"{line.unit_price.normalize():f}",
-                _money(line.amount, invoice.currency),
+                total(line.amount, invoice.currency),
                 _records_link(line),
             )
             for line in invoice.lines.order_by("position")
         ]
-        rows += [("", words, "", "", "", "", _money(sum_, invoice.currency), "") for words, sum_ in _sums(invoice)]
+        rows += [("", words, "", "", "", "", total(sum_, invoice.currency), "") for words, sum_ in _sums(invoice)]
         cells = "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td>" + '<td class="hr-number">{}</td>' * 2
         body = format_html_join("", cells + "<td>{}</td><td>{}</td></tr>", rows)
         head = format_html_join("", '<th class="{}">{}</th>', _HEADS)
@@ -257,12 +257,6 @@ class InvoiceAdmin(GrowingList):
         if invoice is None:
             raise Http404
         return _download(b"".join(export(invoice, form)), FORMATS[form].content_type, file_name(invoice, form))
-
-
-def _money(amount: Decimal, currency: str) -> SafeString:
-    """As the invoice states it."""
-    number = f"{Decimal(shown(amount, currency)):,}"
-    return format_html('<span class="hr-number">{}\u00a0{}</span>', number, currency)
 
 
 def _records_link(line: InvoiceLine) -> SafeString | str:

@@ -8,8 +8,8 @@ from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin
 from unfold.decorators import display
 
+from billing.admin.cells import total
 from billing.models import BillingAccount, Credit, LegalEntity
-from tenants.admin_cells import money
 
 
 @admin.register(LegalEntity)
@@ -66,11 +66,11 @@ class CreditAdmin(ModelAdmin):
 
     @display(description="Amount", ordering="amount")
     def given(self, credit: Credit) -> SafeString:
-        return money(credit.amount, credit.currency)
+        return total(credit.amount, credit.currency)
 
     @display(description="Left")
     def left(self, credit: Any) -> SafeString:
-        return money(credit.remaining, credit.currency)
+        return total(credit.remaining, credit.currency)
 
 
 def _is_used(credit: Credit) -> bool:

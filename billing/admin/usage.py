@@ -14,10 +14,11 @@ from unfold.contrib.filters.admin import RangeDateTimeFilter
 from unfold.decorators import action, display
 
 from billing import dead_letters
+from billing.admin.cells import cost
 from billing.exact_filter import exact_filter
 from billing.models import DeadLetter, UsageCorrection, UsageHour, UsageRecord
 from billing.usage import PRICING
-from tenants.admin_cells import money, number
+from tenants.admin_cells import number
 from tenants.growing_lists import GrowingList
 
 STATUS_COLOURS = {
@@ -51,7 +52,7 @@ class Tokens:
 
     @display(description="Cost")
     def amount(self, row: Any) -> SafeString:
-        return money(row.cost, row.currency)
+        return cost(row.cost, row.currency)
 
 
 class Records(Tokens, GrowingList):
@@ -177,7 +178,7 @@ class UsageHourAdmin(Tokens, GrowingList):
     @display(description="Cost")
     def amount(self, hour: UsageHour) -> SafeString:
         has_price = hour.cost or hour.unpriced < hour.requests or not hour.unpriced
-        return money(hour.cost if has_price else None, hour.currency)
+        return cost(hour.cost if has_price else None, hour.currency)
 
     @display(description="Unpriced")
     def n_unpriced(self, hour: UsageHour) -> SafeString:

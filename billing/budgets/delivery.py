@@ -19,8 +19,8 @@ from django.core.mail import send_mail
 from django.db import transaction
 from django.utils import timezone
 
+from billing.amounts import plain
 from billing.budgets import outgoing
-from billing.budgets.standing import plain
 from billing.models import BudgetAlert, Delivery, Notice
 from engines import secrets
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import redis
 
+from billing.amounts import plain
 from billing.budgets.counters import current
 from billing.budgets.windows import Window
 from billing.models import Budget
@@ -72,9 +73,3 @@ def standings(client: "redis.Redis", budgets: Iterable[Budget], *, now: datetime
 
 def _text(amount: Decimal | None) -> str | None:
     return None if amount is None else plain(amount)
-
-
-def plain(amount: Decimal) -> str:
-    """Exact, without the zeros at its end."""
-    text = format(amount, "f")
-    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -5,6 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from billing.amounts import telling
 from billing.cost.report import Line, Report
 
 COLUMNS = (
@@ -77,18 +78,18 @@ def row(line: Line, by: str) -> list[str]:
         when(line.start, by),
         line.pool,
         line.model or "-",
-        "not sampled" if line.cost is None else amount(line.cost, 2),
+        "not sampled" if line.cost is None else telling(line.cost, 2),
         line.currency or "-",
         f"{line.up_hours:,.2f}",
         f"{line.tokens.output:,}" if line.tokens.output else "-",
         f"{line.tokens.all:,}" if line.tokens.all else "-",
-        amount(line.per_output),
-        amount(line.per_token),
-        amount(line.full_per_output),
+        telling(line.per_output),
+        telling(line.per_token),
+        telling(line.full_per_output),
         "-" if line.utilisation is None else f"{line.utilisation:.1%}",
-        amount(line.charged, 2) if line.charged is not None else f"no rate {', '.join(line.missing)}",
-        amount(line.margin, 2),
-        amount(line.hosted_per_output),
+        telling(line.charged, 2) if line.charged is not None else f"no rate {', '.join(line.missing)}",
+        telling(line.margin, 2),
+        telling(line.hosted_per_output),
         "-" if line.break_even is None else f"{line.break_even:.1%}",
         gap(line.gap_seconds),
     ]
@@ -96,15 +97,6 @@ def row(line: Line, by: str) -> list[str]:
 
 def when(start: datetime, by: str) -> str:
     return start.strftime({"hour": "%Y-%m-%d %H:%M %z", "day": "%Y-%m-%d", "month": "%Y-%m"}[by])
-
-
-def amount(value: Decimal | None, places: int = 4) -> str:
-    """So many decimal places, and as many more as show a value that these would show as nothing (nine at most)."""
-    if value is None:
-        return "-"
-    while value and places < 9 and abs(value) < Decimal(1).scaleb(1 - places):
-        places += 1
-    return f"{value:,.{places}f}"
 
 
 def gap(seconds: float) -> str:

@@ -18,8 +18,8 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
+from billing.amounts import plain
 from billing.exports.cells import csv_rows
-from billing.invoicing.amounts import plain
 from billing.invoicing.content import Content
 
 COLUMNS = (

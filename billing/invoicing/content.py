@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from billing.invoicing.amounts import plain, shown
+from billing.amounts import plain, shown
 from billing.invoicing.lines import unit_price
 from billing.invoicing.periods import calendar_of
 from billing.models import BillingAccount, Invoice, InvoiceLine, LegalEntity, Price
@@ -46,7 +46,7 @@ def content_of(invoice: Invoice, lines: Iterable[InvoiceLine], account: BillingA
         "lines": [
             line_content(line, invoice.currency)
             | {
-                "list_unit_price": plain(list_prices[line.price, line.token_class]) if line.price else None,
+                "list_unit_price": None if (listed := _list_price(line, list_prices)) is None else plain(listed),
                 "period_start": _moment(spans[line.period][0], zone),
                 "period_end": _moment(spans[line.period][1], zone),
             }
@@ -101,6 +101,11 @@ def _list_prices(lines: list[InvoiceLine]) -> dict[tuple[str, str], Decimal]:
             listed = then or for_all.order_by("-target", "effective_from").first() or price
         rates |= {(version, name): unit_price(listed, name) for name in InvoiceLine.TokenClass.values}
     return rates
+
+
+def _list_price(line: InvoiceLine, listed: dict[tuple[str, str], Decimal]) -> Decimal | None:
+    """The line's own where the price is gone: one to come may be taken back after a draft was made of it."""
+    return listed.get((line.price, line.token_class), line.unit_price) if line.price else None
 
 
 def canonical(content: Content) -> bytes:

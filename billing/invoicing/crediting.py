@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import Sum
 from django.utils import timezone
 
-from billing.invoicing.amounts import ZERO, percent_of, plain, rounded
+from billing.amounts import ZERO, percent_of, plain, rounded
 from billing.invoicing.content import stated_by
 from billing.invoicing.errors import NotPossible
 from billing.invoicing.finalising import number_and_copy

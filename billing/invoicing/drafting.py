@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from django.db.models import Min
 
-from billing.invoicing.amounts import ZERO
+from billing.amounts import ZERO
 from billing.invoicing.lines import Kind, Use, stated, usage_lines, use_of
 from billing.invoicing.periods import Calendar, Period
 from billing.invoicing.remaining import with_remaining

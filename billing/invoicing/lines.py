@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from django.db.models import Sum
 
-from billing.invoicing.amounts import ZERO, rounded
+from billing.amounts import ZERO, rounded
 from billing.invoicing.periods import Period
 from billing.models import Invoice, InvoiceLine, Price, UsageHour
 from billing.usage import PRICING, SHADOW

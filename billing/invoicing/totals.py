@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 
-from billing.invoicing.amounts import ZERO, percent_of, plain, rounded
+from billing.amounts import ZERO, percent_of, plain, rounded
 from billing.invoicing.lines import Kind, amount_sum, exact_sum
 from billing.models import Credit, InvoiceLine
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 import redis
 from django.db.models import Count, Max, Min
 
-from billing.invoicing.amounts import ZERO, rounded
+from billing.amounts import ZERO, rounded
 from billing.invoicing.content import hash_of, line_content
 from billing.invoicing.lines import Key, Kind, TokenClass, cost_of, stated, unit_price, use_of
 from billing.invoicing.periods import calendar_of

@@ -14,12 +14,13 @@ from django.utils.safestring import SafeString
 from unfold.decorators import display
 from unfold.views import ChangeList
 
+from billing.admin import cells
 from billing.admin.budgets import STATES
 from billing.budgets.standing import standings
 from billing.models import Budget, UsageHour
 from headrace.overview import SPAN
 from tenants.admin import TenantAdmin
-from tenants.admin_cells import money, number
+from tenants.admin_cells import number
 from tenants.models import Tenant
 
 _WORST = ("used up", "warned", "rebuilding", "fine", "none")
@@ -75,7 +76,7 @@ class TenantList(TenantAdmin):
 
     @display(description="Cost, 24 h")
     def cost_of_late(self, tenant: Any) -> SafeString:
-        return money(*tenant.spent)
+        return cells.cost(*tenant.spent)
 
     @display(description="Budgets", label={**STATES, "none": "info"})
     def budgets(self, tenant: Any) -> str:

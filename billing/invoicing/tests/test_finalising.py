@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 import redis
+from django.utils import timezone
 
 from billing.drain import drain_all
+from billing.exports.formats import export
 from billing.invoicing.content import hash_of, stated_by
 from billing.invoicing.errors import CannotFinalise, NotPossible
 from billing.invoicing.finalising import finalise_all, finalise_invoice
@@ -81,6 +83,18 @@ def test_it_waits_for_a_price_that_is_not_there(acme: Tenant) -> None:
         "2026-03-05 12:00",
         Price(version="ghost@1", model="ghost", input=Decimal(1), cached_input=Decimal(1), output=Decimal(1)),
     )
+    assert reasons(draft) == ["unknown_price"]
+
+
+def test_a_draft_says_what_it_said_although_a_price_was_taken_back(acme: Tenant) -> None:
+    """A gateway whose clock is ahead uses one that, by the database's, is still to come and may be deleted."""
+    early = make_price("soon", effective_from=timezone.now() + timedelta(days=1))
+    use("2026-03-05 12:00", early, tokens=(1_000_000, 0, 0))
+    (draft,) = close(utc("2026-04-02"))
+    early.delete()
+    [line] = stated_by(draft)["lines"]
+    assert (line["unit_price"], line["list_unit_price"], line["amount"]) == ("0.5", "0.5", "0.50")
+    assert b"".join(export(draft, "focus"))
     assert reasons(draft) == ["unknown_price"]
 
 

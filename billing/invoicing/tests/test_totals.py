@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from billing.invoicing.amounts import rounded
+from billing.amounts import rounded
 from billing.invoicing.content import stated_by
 from billing.invoicing.lines import Kind
 from billing.invoicing.tests.making import close, finalise, make_price, stated, use, utc

@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 
+from billing.amounts import plain
 from billing.budgets.book import Budget
 from headrace.api.charges import worst_cost
 from headrace.api.errors import ApiError
@@ -85,5 +86,4 @@ def largest_output(exchange: Exchange, left: int) -> int:
 
 def money(nano: int, currency: str) -> str:
     """As people read it: exact, without the zeros at its end."""
-    text = format(Decimal(nano).scaleb(-9), "f")
-    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {currency}"
+    return f"{plain(Decimal(nano).scaleb(-9))} {currency}"

@@ -11,8 +11,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
+from billing.amounts import UNKNOWN, telling
 from billing.cost import hosted
-from billing.cost.export import amount, gap, totals, when
+from billing.cost.export import gap, totals, when
 from billing.cost.report import UNITS, Asked, Line, default_span, report
 from engines.models import Pool
 from headrace.costs.chart import charts
@@ -133,7 +134,7 @@ def _shown(line: Line, by: str) -> dict[str, Any]:
 
 def _total(total: dict[str, Any]) -> dict[str, Any]:
     def money(name: str) -> str:
-        return "unknown" if total[name] is None else amount(Decimal(total[name]), 2)
+        return "unknown" if total[name] is None else telling(Decimal(total[name]), 2)
 
     return {
         "currency": total["currency"] or "no currency",
@@ -147,4 +148,4 @@ def _total(total: dict[str, Any]) -> dict[str, Any]:
 
 
 def _money(value: Decimal | None, places: int = 4) -> str:
-    return amount(value, places).replace("-", "–") if value is None else amount(value, places)
+    return UNKNOWN if value is None else telling(value, places)

@@ -1,32 +1,6 @@
-"""Amounts as people read them: a number, a unit, and a word where there is no number."""
+"""Figures as people read them: a number, a unit, and a word where there is no number. Money is billing/amounts.py's."""
 
-from decimal import ROUND_HALF_EVEN, Decimal
-
-_CENT, _COLUMN, _SMALL = Decimal("0.01"), Decimal("0.0001"), Decimal("0.000001")
-UNPRICED = "unpriced"
-
-
-def money(amount: Decimal | None, currency: str) -> str:
-    """Two decimal places, six below one unit; what is too small for these is said to be. None: no price applied."""
-    if amount is None:
-        return UNPRICED
-    if amount and abs(amount) < _SMALL:
-        return f"< {_SMALL} {currency}"
-    places = _CENT if not amount or abs(amount) >= 1 else _SMALL
-    return f"{amount.quantize(places, ROUND_HALF_EVEN):,} {currency}"
-
-
-def column(amount: Decimal | None) -> str:
-    """For a column under its currency: four decimal places in every line, so that they align."""
-    return UNPRICED if amount is None else f"{amount.quantize(_COLUMN, ROUND_HALF_EVEN):,}"
-
-
-def exact(amount: Decimal | None, currency: str) -> str:
-    """All its digits, without idle zeros beyond the second."""
-    if amount is None:
-        return UNPRICED
-    whole, _, places = f"{amount:,f}".partition(".")
-    return f"{whole}.{places.rstrip('0').ljust(2, '0')} {currency}"
+from decimal import Decimal
 
 
 def count(number: int | None) -> str:

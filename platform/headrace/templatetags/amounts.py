@@ -1,10 +1,11 @@
-"""Template filters over portal/amounts.py."""
+"""Template filters over portal/amounts.py and, for what use cost, billing/amounts.py."""
 
 from decimal import Decimal
 from typing import Any
 
 from django import template
 
+from billing import amounts as written
 from headrace.portal import amounts
 
 register = template.Library()
@@ -12,17 +13,17 @@ register = template.Library()
 
 @register.filter
 def money(amount: Decimal | None, currency: str) -> str:
-    return amounts.money(amount, currency)
+    return written.spent(amount, currency)
 
 
 @register.filter
 def column(amount: Decimal | None) -> str:
-    return amounts.column(amount)
+    return written.column(amount)
 
 
 @register.filter
 def exact(amount: Decimal | None, currency: str) -> str:
-    return amounts.exact(amount, currency)
+    return written.priced(amount, currency, unknown=written.UNPRICED)
 
 
 @register.filter

@@ -1,19 +1,19 @@
-"""Template filters over portal/cash.py."""
+"""Template filters over billing/amounts.py: sums and prices."""
 
 from decimal import Decimal
 
 from django import template
 
-from headrace.portal import cash as sums
+from billing import amounts
 
 register = template.Library()
 
 
 @register.filter
 def cash(amount: Decimal | str | None, currency: str) -> str:
-    return sums.cash(amount, currency)
+    return amounts.summed(amount, currency)
 
 
 @register.filter
 def rate(amount: Decimal | str | None, currency: str) -> str:
-    return sums.rate(amount, currency)
+    return amounts.priced(amount, currency)

@@ -12,9 +12,9 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
+from billing.amounts import shown
 from billing.exports.formats import FORMATS, export
 from billing.exports.record_rows import records_csv
-from billing.invoicing.amounts import shown
 from billing.invoicing.blockers import DEAD_LETTERS
 from billing.invoicing.closing import close_all
 from billing.invoicing.crediting import credit_invoice

@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.utils import timezone
 
-from billing.budgets.standing import plain
+from billing.amounts import plain
 from billing.models import Budget, SetBy
 from headrace.portal.forms.scope import ScopeFields
 from tenants.models import Tenant

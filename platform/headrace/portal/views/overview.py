@@ -8,6 +8,7 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 
+from billing.amounts import spent
 from billing.models import Budget, UsageHour
 from headrace.portal import amounts, figures, spending
 from headrace.portal.access import May
@@ -74,11 +75,11 @@ def _cards(currency: str, now: figures.Figures, before: figures.Figures, latency
     return [
         Card(
             "Cost",
-            amounts.money(cost, currency),
-            f"{amounts.money(before.amount, currency)} before",
+            spent(cost, currency),
+            f"{spent(before.amount, currency)} before",
             amounts.change(now.cost, before.cost) if cost is not None else "",
             (
-                ("per million tokens", amounts.money(per_million, currency) if now.tokens else "\u2013"),
+                ("per million tokens", spent(per_million, currency) if now.tokens else "\u2013"),
                 ("requests without a price", amounts.count(now.unpriced)),
             ),
         ),
