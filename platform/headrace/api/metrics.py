@@ -119,6 +119,15 @@ def tell_breaker(replica: str, state: int) -> None:
     BREAKER.labels(replica).set(state)
 
 
+def breaker_states() -> dict[str, int]:
+    """The worst state of each upstream's breaker in the processes of this home that live; closed where none is said."""
+    _forget_the_dead()
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    families = [family for family in registry.collect() if family.name == "headrace_breaker_state"]
+    return {each.labels["replica"]: int(each.value) for family in families for each in family.samples}
+
+
 def _forget_the_dead() -> None:
     """Gauges say what is: those of processes that are gone say nothing."""
     for path in Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]).glob("gauge_live*_*.db"):

@@ -1,11 +1,12 @@
 """Why a request goes where: the same matching and ranking as a web process does, from the same Redis.
 
-It knows what replicas hold and what the collector tells of them. Prefix indexes live in the web processes: it asks them
-nothing, so overlaps are those of prompts that are sent while it listens, mostly 0.
+It knows what replicas hold, what the collector tells of them, and the breakers of the web processes of its home. It
+does not know the prefix indexes: they live in the web processes, which it asks nothing, so that overlaps are 0 here.
+What was predicted of real requests and what their engines found are in `headrace_prefix_tokens_total`.
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -15,11 +16,13 @@ import redis.asyncio
 from django.conf import settings
 
 from engines.load.picture import Picture
+from headrace.api import metrics
 from headrace.api.chat_request import ChatRequest, parse
 from headrace.api.estimate import Estimator
 from headrace.api.prompt_text import opening, prompt_text
 from headrace.api.readings import Readings
 from headrace.api.snapshot import Snapshot
+from routing.breaker import OPEN
 from routing.catalog import Route, Target
 from routing.conditions import Facts
 from routing.held import HeldTokens
@@ -30,6 +33,7 @@ from tenants.meters.meter import room_key
 
 # Ranked without its one in a hundred that explores: what is explained is the rule.
 _STILL = PrefixAware(Weights(explore=0))
+_BREAKERS = ("closed", "trying", "open")
 
 
 class Unexplained(Exception):
@@ -81,7 +85,8 @@ async def explain(question: Question) -> Explanation:
     index = PrefixIndex(tokens=settings.KV_TOKENS, most=settings.PREFIX_INDEX_ENTRIES)
     selection = Selection(index, held, Readings(picture), room_factor=settings.ROOM_FACTOR)
     chat = parse(_whole(question), settings.MEDIA_HOSTS) if question.body else None
-    return told(route, wanted(route, question, chat), selection, Readings(picture), _unfit(route, question, chat))
+    want, unfit = wanted(route, question, chat), _unfit(route, question, chat)
+    return told(route, want, selection, Readings(picture), unfit, metrics.breaker_states())
 
 
 def _unfit(route: Route, question: Question, chat: ChatRequest | None) -> Callable[[Target, Want], str | None]:
@@ -148,7 +153,10 @@ def told(
     selection: Selection,
     readings: Readings,
     unfit: Callable[[Target, Want], str | None] = lambda target, want: None,
+    breakers: Mapping[str, int] | None = None,
 ) -> Explanation:
+    """`breakers`: their states by replica or provider; closed where none is told."""
+    breakers = breakers or {}
     matched = selection.match(route, want)
     targets = []
     for target, verdict in zip(route.targets, matched.verdicts, strict=True):
@@ -156,10 +164,13 @@ def told(
             verdict = f"no: {reason}"
         takes = not verdict.startswith("no:")
         rows = _replicas(route, target, want, selection, readings) if takes else []
+        rows = [row | {"breaker": _BREAKERS[breakers.get(row["replica"], 0)]} for row in rows]
         targets.append(
             {"target": target.name, "conditions": str(target.conditions), "verdict": verdict, "replicas": rows}
         )
-    choices = selection.choices_of([one for one in matched.targets if unfit(one, want) is None], route, want)
+    fitting = [one for one in matched.targets if unfit(one, want) is None]
+    left_alone = frozenset(name for name, state in breakers.items() if state == OPEN)
+    choices = selection.choices_of(fitting, route, want, besides=left_alone)
     facts = want.facts
     request = {
         "model": route.model,

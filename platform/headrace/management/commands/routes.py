@@ -10,6 +10,11 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from headrace.api.errors import ApiError
 from headrace.routes.explaining import Explanation, Question, Unexplained, explain
 
+NOT_SEEN = (
+    "Not seen here: what the web processes believe to be in each prefix cache (`cached` is 0), and breakers of other"
+    " homes than this one's."
+)
+
 
 class Command(BaseCommand):
     help = "Explain where a request to a model would go: targets with their conditions, replicas with their scores."
@@ -63,9 +68,10 @@ def _text(found: Explanation) -> str:
             kv = "-" if replica["kv_used"] is None else f"{replica['kv_used']:.0%}"
             score = "-" if replica["score"] is None else f"{replica['score']:+.3f}"
             over = ", over its share" if replica["is_over"] else ""
+            over += "" if replica["breaker"] == "closed" else f", breaker {replica['breaker']}"
             lines.append(
                 f"   {replica['replica']:32} {replica['state']:9} score {score:>8}  cached {replica['overlap']:>7}"
                 f"  load {replica['load']:>8}  kv {kv:>4}{over}"
             )
-    lines += ["", f"-> {found.goes_to or 'nowhere'}"]
+    lines += ["", f"-> {found.goes_to or 'nowhere'}", "", NOT_SEEN]
     return "\n".join(lines)

@@ -11,6 +11,8 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 
 from engines.models import Pool, Replica
+from headrace.api import metrics
+from routing.breaker import CLOSED, OPEN
 from routing.models import Model, Route, Target
 from tenants.meters.meter import room_key
 
@@ -61,6 +63,19 @@ def test_it_shows_what_each_replica_holds_and_scores(route: Route) -> None:
     assert [(one["replica"], one["load"]) for one in (first, second)] == [("big/r1", 0), ("big/r0", 50_000)]
     assert first["score"] > second["score"]
     assert second["is_over"]
+
+
+def test_it_leaves_alone_what_a_breaker_of_a_web_process_leaves_alone(route: Route) -> None:
+    metrics.tell_breaker("big/r0", OPEN)
+    try:
+        found = explained("--prompt-tokens", "2000")
+        assert {row["replica"]: row["breaker"] for row in found["targets"][0]["replicas"]} == {
+            "big/r0": "open",
+            "big/r1": "closed",
+        }
+        assert found["goes_to"] == "big/r1"
+    finally:
+        metrics.tell_breaker("big/r0", CLOSED)
 
 
 def test_it_reads_a_chat_from_a_file(route: Route, tmp_path: Path) -> None:
