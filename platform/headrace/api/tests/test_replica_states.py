@@ -2,11 +2,8 @@
 
 import asyncio
 import secrets
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import httpx
 import pytest
@@ -15,23 +12,16 @@ import redis
 from engines.load.figures import KEY, Fleet, State, decode
 from engines.models import Replica
 from headrace.api.tests.calling import Place
+from headrace.testing.collecting import collected
 from headrace.testing.upstream import ScriptedUpstream
-from headrace.testing.web import ROOT, WebProcess
+from headrace.testing.web import WebProcess
 from headrace.testing.world import World
 
 
 @pytest.fixture
 def collector(committed: None) -> Iterator[None]:
-    process = subprocess.Popen([sys.executable, str(Path(ROOT) / "manage.py"), "collect"])
-    try:
+    with collected():
         yield
-    finally:
-        process.terminate()
-        try:
-            assert process.wait(30) == 0
-        finally:
-            process.kill()
-            process.wait()
 
 
 @pytest.fixture

@@ -1,0 +1,62 @@
+"""One web process, one upstream and one browser for all of these tests: starting them takes longer than most."""
+
+from collections.abc import Iterator
+
+import pytest
+import redis
+from django.db import connections
+from playwright.sync_api import Browser, sync_playwright
+from pytest_django import DjangoDbBlocker
+
+from headrace.portal.tests import chromium
+from headrace.testing.stores import Services
+from headrace.testing.upstream import ScriptedUpstream
+from headrace.testing.web import WebProcess
+from headrace.testing.world import World
+
+
+@pytest.fixture(autouse=True, scope="package")
+def committed(services: Services, django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """As of the folder above, for all of these modules together."""
+    with django_db_blocker.unblock():
+        yield
+        connections.close_all()
+    services.empty_tables()
+
+
+@pytest.fixture(scope="package")
+def site(committed: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebProcess]:
+    process = WebProcess(tmp_path_factory.mktemp("portal") / "web.log")
+    try:
+        yield process.wait_ready()
+    finally:
+        process.stop()
+
+
+@pytest.fixture(scope="package")
+def upstream() -> Iterator[ScriptedUpstream]:
+    with ScriptedUpstream(tokens=5, interval_ms=1) as upstream:
+        yield upstream
+
+
+@pytest.fixture(scope="package")
+def world(site: WebProcess, upstream: ScriptedUpstream) -> World:
+    world = World(upstream.url)
+    world.price()
+    return world.wait_known(site)
+
+
+@pytest.fixture(scope="package")
+def browser(world: World) -> Iterator[Browser]:
+    """Playwright's loop runs in this thread: Django is told that rows are read between its steps, not within."""
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
+        browser = chromium.start(playwright)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def valkey(services: Services) -> Iterator["redis.Redis"]:
+    with redis.Redis.from_url(services.redis_url) as client:
+        yield client
