@@ -11,7 +11,7 @@ from tenants.models import Role
 class RoleForm(forms.Form):
     """A role out of those that the visitor may give."""
 
-    role = forms.ChoiceField()
+    role = forms.ChoiceField(initial=Role.DEVELOPER)
 
     def __init__(self, visitor: str, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

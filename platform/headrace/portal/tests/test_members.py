@@ -1,5 +1,7 @@
 """Members: invited, given another role, removed; an owner only by owners, and nobody by himself."""
 
+import re
+
 import pytest
 
 from headrace.portal.tests.cast import Cast, browser
@@ -44,3 +46,9 @@ def test_it_invites_no_member_again_and_withdraws(cast: Cast) -> None:
     ada.post(f"/t/acme/members/invitations/{cast.acme.invitation.pk}/withdraw/")
     assert not Invitation.objects.of("acme").waiting().exists()
     assert browser().get(f"/join/{cast.acme.token}/").status_code == 404
+
+
+def test_it_offers_to_invite_a_developer_before_an_owner(cast: Cast) -> None:
+    page = browser("alice").get("/t/acme/members/").content.decode().partition("Invite somebody")[2]
+    assert re.search(r'value="developer"\s+selected', page)
+    assert not re.search(r'value="owner"\s+selected', page)

@@ -60,6 +60,16 @@ def test_it_exports_what_it_shows_to_the_last_digit(alice: Client) -> None:
     assert "period=7d&amp;by=model" in page  # the link to the CSV says what the page says
 
 
+def test_it_says_the_same_sum_on_every_page_of_a_period(alice: Client) -> None:
+    for period_, requests, sum_ in (("today", "3", "0.750000 EUR"), ("7d", "3", "0.750000 EUR")):
+        [*_, total] = table(alice, f"period={period_}&by=day")
+        assert (total["requests"], total["cost"]) == (requests, "0.750000000001")
+        overview = alice.get(f"/t/acme/?period={period_}").content.decode()
+        assert f'<div class="value">{sum_}</div>' in overview
+        assert "1 request had no price in force and is not in the cost" in overview
+        assert ">0.7500 " in alice.get(f"/t/acme/usage/?period={period_}").content.decode()
+
+
 def test_it_filters_and_groups(alice: Client, world: Cast) -> None:
     key = world.acme.key.pk
     assert [line["model"] for line in table(alice, f"by=model&key={key}")] == ["demo", "total"]
