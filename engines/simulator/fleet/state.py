@@ -1,6 +1,7 @@
 """What all replicas of one process share: their clock, and what they held over time."""
 
 import asyncio
+import gc
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -53,6 +54,7 @@ class Fleet:
 
     async def reset(self) -> None:
         await self.stop()
+        gc.collect()  # serve.py lets none run by itself
         self.start()
 
     async def _sample(self) -> None:
