@@ -1,5 +1,6 @@
 """Prompts of more tokens than they look like, many at once, at a provider that counts for nobody: within the budget."""
 
+import base64
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -95,3 +96,17 @@ def test_a_soft_budget_holds_what_the_prompt_is_estimated_at(
         assert counter(valkey, budget).held < (SIZE + 1000) * UNIT
         assert asked.result().status == 200
     at_rest(valkey)
+
+
+def test_a_picture_is_held_by_its_size_not_by_its_bytes(
+    sites: dict[str, Place], hosted: str, valkey: "redis.Redis"
+) -> None:
+    """Two megabytes of base64 in a budget for 5,000 tokens."""
+    place = next(iter(sites.values()))
+    budget, secret = budget_of(sites, hosted, 5000, "picture")
+    url = "data:image/png;base64," + base64.b64encode(b"\x89PNG" + bytes(1_500_000)).decode()
+    picture = [{"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": {"url": url}}]
+    answer = place.chat(picture, secret=secret, model=hosted, max_tokens=5)
+    assert answer.status == 200, answer.error
+    at_rest(valkey)
+    assert 0 < counter(valkey, budget).spent < 5000 * UNIT
