@@ -13,8 +13,8 @@ import redis
 from playwright.sync_api import Browser, Page, expect
 from pypdf import PdfReader
 
+from billing.amounts import plain
 from billing.budgets import alerts, counters
-from billing.budgets.standing import plain
 from billing.invoicing.tests.making import close, finalise, make_seller, use
 from billing.models import BillingAccount, Budget, BudgetAlert, Invoice, Price
 from headrace.portal.tests import chromium
