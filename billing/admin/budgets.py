@@ -64,6 +64,7 @@ class BudgetAdmin(ModelAdmin):
     autocomplete_fields = ("tenant",)
     list_select_related = ("tenant",)
     list_fullwidth = True
+    list_per_page = 50
     actions = ("reset",)
     readonly_fields = ("stands",)
     fieldsets = (

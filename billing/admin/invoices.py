@@ -25,7 +25,7 @@ from billing.exports.record_rows import records_csv
 from billing.invoicing.crediting import credit_invoice
 from billing.invoicing.errors import InvoiceError
 from billing.invoicing.finalising import finalise_invoice
-from billing.invoicing.records import records_behind
+from billing.invoicing.records import first_records, records_behind
 from billing.invoicing.voiding import void_invoice
 from billing.models import Invoice, InvoiceLine
 from billing.tasks import make_invoices
@@ -157,7 +157,7 @@ class InvoiceAdmin(GrowingList):
         context = self.admin_site.each_context(request) | {
             "title": f"Records behind line {position} of {line.invoice}",
             "line": line,
-            "rows": behind.kept[:SHOWN_RECORDS],
+            "rows": first_records(line, SHOWN_RECORDS),
             "shown": SHOWN_RECORDS,
             "most": MOST_RECORDS,
             "dropped": str(behind),

@@ -46,6 +46,7 @@ class PriceAdmin(ModelAdmin):
     search_fields = ("version", "tenant", "target")
     form = PriceForm
     list_fullwidth = True
+    list_per_page = 50
 
     def get_fields(self, request: HttpRequest, obj: Price | None = None) -> Any:
         return (("version", "state"), *FIELDS) if obj else FIELDS

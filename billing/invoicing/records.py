@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Exists, F, OuterRef, Q, Sum
 
 from billing import partitions
 from billing.invoicing.lines import Kind, TokenClass
 from billing.invoicing.periods import calendar_of
-from billing.models import DroppedMonth, InvoiceLine, LateUsage, UsageQuerySet, UsageRecord
+from billing.models import DroppedMonth, InvoiceLine, LateUsage, UsageHour, UsageQuerySet, UsageRecord
 from billing.usage import SHADOW
 
 _COUNTED = {
@@ -17,6 +17,9 @@ _COUNTED = {
     TokenClass.CACHED: Q(cached_input_tokens__gt=0),
     TokenClass.OUTPUT: Q(output_tokens__gt=0),
 }
+
+
+_LONGEST_HOUR = timedelta(minutes=90)  # where clocks are set back by half an hour
 
 
 @dataclass(frozen=True)
@@ -65,3 +68,46 @@ def records_behind(line: InvoiceLine) -> Behind:
         rows.exclude(kind=SHADOW).order_by("admitted_at", "request_id", "part"),
         list(dropped.values_list("month", "dropped_at")),
     )
+
+
+def first_records(line: InvoiceLine, most: int) -> list[UsageRecord]:
+    """The first `most` rows behind a line, by way of the hours that they were summed into: of a tenant with millions
+    of records a few hours are looked into.
+    """
+    behind, wanted = records_behind(line), 2 * most
+    while line.kind == Kind.USAGE:
+        spans, is_all = _spans(line, wanted)
+        within = Q(pk__in=[])
+        for start, end in spans:
+            within |= Q(admitted_at__gte=start, admitted_at__lt=end)
+        rows = list(behind.kept.filter(within)[:most])
+        if is_all or len(rows) == most:
+            return rows
+        wanted *= 8  # some requests used nothing of this class
+    return list(behind.kept[:most])
+
+
+def _spans(line: InvoiceLine, wanted: int) -> tuple[list[tuple[datetime, datetime]], bool]:
+    """The times of the first hours with so many rows, and whether they are all there are."""
+    period = calendar_of(line.invoice.tenant_id).period(line.period)
+    hours = UsageHour.objects.of(line.invoice.tenant_id).filter(
+        _COUNTED[TokenClass(line.token_class)],
+        hour__gte=period.start,
+        hour__lt=period.end,
+        project=line.project,
+        model=line.model,
+        price=line.price,
+        currency=line.invoice.currency,
+    )
+    counts = hours.order_by("hour").values_list("hour").annotate(rows=Sum(F("requests") + F("corrections")))
+    spans: list[tuple[datetime, datetime]] = []
+    for hour, rows in counts.exclude(kind=SHADOW)[:wanted]:
+        if wanted <= 0:
+            return spans, False
+        wanted -= rows
+        end = hour + _LONGEST_HOUR
+        if spans and spans[-1][1] >= hour:
+            spans[-1] = (spans[-1][0], end)
+        else:
+            spans.append((hour, end))
+    return spans, wanted > 0

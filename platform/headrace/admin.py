@@ -91,6 +91,7 @@ class ApiKeyAdmin(ModelAdmin):
     actions_list = ("find",)
     list_select_related = ("project",)
     list_fullwidth = True
+    list_per_page = 50
     add_fieldsets = (
         (None, {"fields": [("project", "name"), "models", "priority", "expires_at"]}),
         LIMITS,

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from billing.exports.formats import FORMATS, file_name
 from billing.exports.record_rows import records_csv
-from billing.invoicing.records import records_behind
+from billing.invoicing.records import first_records, records_behind
 from billing.invoicing.remaining import with_remaining
 from billing.models import Credit, Invoice, InvoiceLine
 from headrace.portal import documents
@@ -62,7 +62,7 @@ def line(request: PortalRequest, invoice: UUID, position: int) -> HttpResponse:
     """The first records behind a line, all as CSV, and when those were dropped that are gone."""
     found = _line(request, invoice, position)
     behind = records_behind(found)
-    rows = list(behind.kept[:SHOWN_RECORDS])
+    rows = first_records(found, SHOWN_RECORDS)
     keys = ApiKey.objects.of(request.tenant).filter(pk__in={row.key for row in rows})
     context = {
         "line": found,

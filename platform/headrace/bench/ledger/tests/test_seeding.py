@@ -7,8 +7,9 @@ import redis
 from django.conf import settings
 from django.db import connection
 
+from billing.invoicing.records import first_records, records_behind
 from billing.ledger_check.registry import CHECKS
-from billing.models import UsageHour, UsageRecord
+from billing.models import InvoiceLine, UsageHour, UsageRecord
 from billing.usage import admitted_ms
 from headrace.bench.benchmark import BenchmarkFailed
 from headrace.bench.ledger import closing, rollups
@@ -63,6 +64,16 @@ def test_the_benchmark_s_own_checks_pass_and_fail(seeded: Size) -> None:
             rollups.measure(seeded.tenants, print)
     finally:
         UsageHour.objects.filter(pk=hour.pk).update(output_tokens=hour.output_tokens)
+
+
+@pytest.mark.parametrize("most", [1, 20, 10_000])
+def test_the_first_records_behind_a_line_are_found_by_its_hours(seeded: Size, most: int) -> None:
+    closing.measure(seeded.tenants, print)
+    lines = InvoiceLine.objects.select_related("invoice").filter(kind=InvoiceLine.Kind.USAGE)
+    for line in lines.order_by("quantity")[:: max(1, lines.count() // 12)]:
+        wanted = [row.pk for row in records_behind(line).kept[:most]]
+        assert [row.pk for row in first_records(line, most)] == wanted
+        assert wanted
 
 
 def test_it_refuses_a_database_with_anybodys_data(seeded: Size) -> None:
