@@ -111,8 +111,8 @@ def budgets(client: "redis.Redis") -> Section:
         TIGHT,
         f"{count(len(missing))} of {count(len(enabled))}" if is_trusted else "all",
         "Redis may have lost their counters; requests under them get 503 budget_rebuilding until they are made.",
-        "The worker makes them within a second or so. If they stay, it does not run, or the drain is stuck: "
-        "manage.py budgets rebuild does it at once.",
+        "The worker makes them within seconds; after a loss it waits until running requests have put their holds back. "
+        "If they stay, the worker does not run, or the drain is stuck.",
         link,
         ("Tenant", "Budget", "Period"),
         frozenset(),
