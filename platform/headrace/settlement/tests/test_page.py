@@ -132,7 +132,7 @@ def test_it_names_the_budgets_that_are_counted_anew(valkey: "redis.Redis") -> No
     Budget.objects.create(tenant=tenant, name="monthly", amount=5)
     assert found("Budgets being counted anew").rows == [("acme", "monthly", "month")]
     counters.keep(valkey)
-    assert (found("Budgets being counted anew").verdict, found("Budgets being counted anew").rows) == (GOOD, [])
+    assert (found("Budgets being counted anew").verdict, list(found("Budgets being counted anew").rows)) == (GOOD, [])
 
 
 def test_it_shows_what_the_last_check_of_the_books_found() -> None:
