@@ -31,10 +31,11 @@ from routing.fairness.order import cost
 
 MODEL = "smollm2"
 KV_TOKENS = 4096  # of an engine started here
-ROOM = 1536  # tokens: a dozen requests of the heaps, and one of the people's beside; the engine runs 16 at once
-PEOPLE_RATE, PEOPLE_WORDS, PEOPLE_OUTPUT = 1.0, (20, 150), 12
-HEAP_WORDS, HEAP_OUTPUT = 60, 10
-FLOOD, LESSER, GREATER = 40, 14, 140  # asked at any time: by the batch tenant, and by the twins
+# Tokens: with the share of it that batch leaves open, ten requests of batch and three of people's; the engine runs 16.
+ROOM = 2700
+PEOPLE_RATE, PEOPLE_WORDS, PEOPLE_OUTPUT = 1.0, (20, 60), 12
+BATCH_WORDS, TWIN_WORDS, HEAP_OUTPUT = 120, 40, 10
+FLOOD, LESSER, GREATER = 40, 24, 240  # asked at any time: by the batch tenant, and by the twins
 SECONDS, TWIN_SECONDS, OPEN_SECONDS, WARMUP = 36.0, 32.0, 20.0, 5.0
 PEOPLE, BATCH, TWINS = "tenant-0", "tenant-1", ("tenant-2", "tenant-3")
 
@@ -90,8 +91,8 @@ async def one_run(url: str, engine: str, keys: dict[str, str], seed: int, say: S
     def people(clients: Clients) -> None:
         clients.people(PEOPLE, keys[PEOPLE], rate=PEOPLE_RATE, words=PEOPLE_WORDS, output=PEOPLE_OUTPUT)
 
-    def heap(clients: Clients, tenant: str, at_once: int, priority: str) -> None:
-        clients.heap(tenant, keys[tenant], at_once=at_once, words=HEAP_WORDS, output=HEAP_OUTPUT, priority=priority)
+    def heap(clients: Clients, tenant: str, at_once: int, priority: str, words: int = BATCH_WORDS) -> None:
+        clients.heap(tenant, keys[tenant], at_once=at_once, words=words, output=HEAP_OUTPUT, priority=priority)
 
     def both(clients: Clients) -> None:
         people(clients)
@@ -99,7 +100,7 @@ async def one_run(url: str, engine: str, keys: dict[str, str], seed: int, say: S
 
     def twins(clients: Clients) -> None:
         for tenant, at_once in zip(TWINS, (LESSER, GREATER), strict=True):
-            heap(clients, tenant, at_once, "standard")
+            heap(clients, tenant, at_once, "standard", TWIN_WORDS)
 
     async def during(seconds: float, begin: Callable[[Clients], None]) -> Situation:
         return await situation(url, engine, seed, seconds, begin)
