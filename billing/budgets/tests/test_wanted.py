@@ -21,8 +21,11 @@ from tenants.tests.cast import make_tenant, sql
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-# A session that waits for the drain lock, which another holds.
-_WAITS = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+# A session of this database that waits for the drain lock, which another holds.
+_WAITS = """
+SELECT pid FROM pg_locks JOIN pg_database AS d ON d.oid = database
+WHERE locktype = 'advisory' AND NOT granted AND datname = current_database()
+"""
 
 
 @pytest.fixture

@@ -12,4 +12,7 @@ class UnknownConsumer(StreamingConsumer):
     methods: ClassVar[frozenset[str]] = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
     async def before_body(self) -> None:
+        await self.handle(b"")
+
+    async def handle(self, body: bytes) -> None:
         raise ApiError("not_found", "There is nothing here. The API's base address ends in /v1.")
