@@ -19,7 +19,7 @@ class Fairness(Benchmark):
     name = "fairness"
     help = (
         "Tenants on a busy simulated fleet, in virtual time: a heap of batch beside people, and unequal demand. With"
-        " `--engine sglang` smaller, on the real one (SGLANG_URL, or `make sglang`), in ten minutes."
+        " `--engine sglang` smaller, on the real one (SGLANG_URL, or `make sglang`), in a quarter of an hour."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 
 import httpx
 
+from headrace.bench.traces.draws import whole
+from headrace.bench.traces.shape import Size
+
 WORDS = ["river", "stone", "cloud", "light", "paper", "green", "house", "table", "round", "small", "water", "bread"]
 
 _APART = 0.01  # seconds between the first requests of a heap
@@ -30,24 +33,28 @@ class Asked:
 
 
 class Clients:
-    """All that ask in one run. `asked` fills while they do; `stop` ends them, whatever they wait for."""
+    """All that ask in one run. `asked` fills while they do; `stop` ends them, whatever they wait for.
+
+    What a tenant asks and when people come depend on the seed alone, not on who else asks.
+    """
 
     def __init__(self, url: str, model: str, seed: int) -> None:
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
         self._http = httpx.AsyncClient(base_url=url, timeout=600, trust_env=False, limits=limits)
-        self._model, self._source = model, random.Random(seed)
+        self._model, self._seed = model, seed
         self._tasks: set[asyncio.Task[None]] = set()
         self.asked: list[Asked] = []
         self.failed: list[str] = []
 
-    def people(self, tenant: str, key: str, *, rate: float, words: tuple[int, int], output: int) -> None:
+    def people(self, tenant: str, key: str, *, rate: float, words: Size, output: int) -> None:
         """`rate` come in a second (Poisson), whether the earlier are answered or not."""
         self._start(self._arrive(tenant, key, rate, words, output))
 
-    def heap(self, tenant: str, key: str, *, at_once: int, words: int, output: int, priority: str) -> None:
+    def heap(self, tenant: str, key: str, *, at_once: int, words: Size, output: int, priority: str) -> None:
         """`at_once` are asked at any time."""
         for number in range(at_once):
-            self._start(self._again(number * _APART, tenant, key, words, output, priority))
+            source = random.Random(f"{tenant} {number} {self._seed}")
+            self._start(self._again(number * _APART, tenant, key, source, words, output, priority))
 
     async def stop(self) -> None:
         for task in list(self._tasks):
@@ -60,24 +67,24 @@ class Clients:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _arrive(self, tenant: str, key: str, rate: float, words: tuple[int, int], output: int) -> None:
-        due = time.monotonic()
+    async def _arrive(self, tenant: str, key: str, rate: float, words: Size, output: int) -> None:
+        source, due = random.Random(f"{tenant} {self._seed}"), time.monotonic()
         while True:
-            due += self._source.expovariate(rate)
+            due += source.expovariate(rate)
             await asyncio.sleep(due - time.monotonic())
-            self._start(self._ask(tenant, key, self._source.randint(*words), output, "interactive"))
+            self._start(self._ask(tenant, key, text(source, words), output, "interactive"))
 
-    async def _again(self, after: float, tenant: str, key: str, words: int, output: int, priority: str) -> None:
+    async def _again(
+        self, after: float, tenant: str, key: str, source: random.Random, words: Size, output: int, priority: str
+    ) -> None:
         await asyncio.sleep(after)
         while True:
-            await self._ask(tenant, key, words, output, priority)
+            await self._ask(tenant, key, text(source, words), output, priority)
 
-    async def _ask(self, tenant: str, key: str, words: int, output: int, priority: str) -> None:
-        # What comes first is each one's own, so that nothing of it is in the prefix cache.
-        text = f"{self._source.random()} {' '.join(self._source.choices(WORDS, k=words))}. Tell a long story of it."
+    async def _ask(self, tenant: str, key: str, content: str, output: int, priority: str) -> None:
         body = {
             "model": self._model,
-            "messages": [{"role": "user", "content": text}],
+            "messages": [{"role": "user", "content": content}],
             "max_tokens": output,
             "temperature": 0,
             "stream": True,
@@ -99,3 +106,8 @@ class Clients:
                     one.prompt = usage["prompt_tokens"]
                 if event.get("choices") and event["choices"][0]["delta"].get("content"):
                     one.tokens.append(time.monotonic())
+
+
+def text(source: random.Random, words: Size) -> str:
+    """What comes first is each one's own, so that nothing of it is in the prefix cache."""
+    return f"{source.random()} {' '.join(source.choices(WORDS, k=whole(source, words)))}. Tell a long story of it."

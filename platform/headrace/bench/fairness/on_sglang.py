@@ -1,7 +1,10 @@
 """The same two situations on the real SGLang, small enough for a CPU: through a whole Headrace, in real seconds.
 
-The room of its one replica is made small (ROOM tokens, about what it is best at), so that requests wait at the gateway
-as they would for a large one, and not inside the engine.
+The room of its one replica is made small (ROOM tokens), so that requests wait at the gateway as they would for a large
+one, and not inside the engine; what batch leaves open of it is larger than any of the people's requests. Sizes are a
+fifth to a half of the simulated ones, and answers short: on a CPU an output token takes as long as eight of input, so
+that of longer answers virtual tokens would not be the engine's time. A chunk of prefill takes about as long as a step
+of decoding: people wait for what is in progress.
 """
 
 import asyncio
@@ -24,25 +27,26 @@ from headrace.bench.fairness.clients import Clients
 from headrace.bench.figures import percentile
 from headrace.bench.installation import Installation
 from headrace.bench.real_engine import real_engine
+from headrace.bench.traces.shape import Size
 from headrace.stack.parts.collector import Collector
 from headrace.stack.parts.web import Web
 from headrace.stack.process import Process
 from routing.fairness.order import cost
 
 MODEL = "smollm2"
-KV_TOKENS = 4096  # of an engine started here
-# Tokens: with the share of it that batch leaves open, ten requests of batch and three of people's; the engine runs 16.
-ROOM = 2700
-PEOPLE_RATE, PEOPLE_WORDS, PEOPLE_OUTPUT = 1.0, (20, 60), 12
-BATCH_WORDS, TWIN_WORDS, HEAP_OUTPUT = 120, 40, 10
-FLOOD, LESSER, GREATER = 40, 24, 240  # asked at any time: by the batch tenant, and by the twins
-SECONDS, TWIN_SECONDS, OPEN_SECONDS, WARMUP = 36.0, 32.0, 20.0, 5.0
+# Of an engine started here. It runs all that the gateway lets in: none has to be put back for another.
+FLAGS = ("--max-total-tokens=16384", "--max-running-requests=48", "--chunked-prefill-size=128")
+ROOM = 7300  # tokens: of batch ten requests and the open door
+PEOPLE_RATE, OUTPUT = 0.4, 5
+PEOPLE_WORDS, BATCH_WORDS, TWIN_WORDS = Size(350, 0.5, 100, 800), Size(550, 0.3, 250, 900), Size(150, 0.3, 50, 300)
+FLOOD, LESSER, GREATER = 40, 40, 400  # asked at any time: by the batch tenant, and by the twins
+SECONDS, TWIN_SECONDS, OPEN_SECONDS, WARMUP = 80.0, 45.0, 40.0, 5.0
 PEOPLE, BATCH, TWINS = "tenant-0", "tenant-1", ("tenant-2", "tenant-3")
 
 
 def measured(repeat: int, say: Say) -> dict[str, Any]:
     """The row of the report: each figure the median of `repeat` runs. Raises BenchmarkFailed, StackError."""
-    with real_engine(say, f"--max-total-tokens={KV_TOKENS}") as engine, headrace(engine, say) as (url, keys):
+    with real_engine(say, *FLAGS) as engine, headrace(engine, say) as (url, keys):
         runs = [asyncio.run(one_run(url, engine, keys, seed, say)) for seed in range(1, repeat + 1)]
     return {"rule": "fair, real engine"} | {name: median(run[name] for run in runs) for name in runs[0]}
 
@@ -89,10 +93,10 @@ async def one_run(url: str, engine: str, keys: dict[str, str], seed: int, say: S
     """People alone, beside a flood of batch, that flood alone with every door open, and the twins."""
 
     def people(clients: Clients) -> None:
-        clients.people(PEOPLE, keys[PEOPLE], rate=PEOPLE_RATE, words=PEOPLE_WORDS, output=PEOPLE_OUTPUT)
+        clients.people(PEOPLE, keys[PEOPLE], rate=PEOPLE_RATE, words=PEOPLE_WORDS, output=OUTPUT)
 
-    def heap(clients: Clients, tenant: str, at_once: int, priority: str, words: int = BATCH_WORDS) -> None:
-        clients.heap(tenant, keys[tenant], at_once=at_once, words=words, output=HEAP_OUTPUT, priority=priority)
+    def heap(clients: Clients, tenant: str, at_once: int, priority: str, words: Size = BATCH_WORDS) -> None:
+        clients.heap(tenant, keys[tenant], at_once=at_once, words=words, output=OUTPUT, priority=priority)
 
     def both(clients: Clients) -> None:
         people(clients)
