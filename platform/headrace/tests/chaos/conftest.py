@@ -58,7 +58,7 @@ def tight(world: World, requests: int) -> tuple[Budget, str]:
     """A hard budget that is used up before the end, and its key's text."""
     key, secret = world.add_key()
     budget = Budget.objects.create(
-        tenant=world.tenant, name="tight", key=key.pk, amount=Decimal(requests) / 5000, period="total"
+        tenant=world.tenant, name="tight", key=key.pk, amount=Decimal(requests) / 8000, period="total"
     )
     return budget, secret
 
