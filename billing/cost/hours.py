@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import Max, Min
 
 from billing.cost.arithmetic import NONE, Tokens
@@ -30,24 +30,24 @@ _PERIOD = timedelta(seconds=10)
 _HOURS = f"""
 WITH pools AS (
     SELECT * FROM unnest(%(pools)s::text[], %(firsts)s::timestamptz[], %(untils)s::timestamptz[])
-        AS p (pool, first_at, until)
+        WITH ORDINALITY AS p (pool, first_at, until, number)
 ), sampled AS (
-    SELECT pool, hour, sum(up_seconds) AS up, sum(covered_seconds) AS covered,
+    SELECT number, hour, sum(up_seconds) AS up, sum(covered_seconds) AS covered,
            (array_agg(currency ORDER BY cost DESC, currency))[1] AS main
-    FROM engines_poolhour WHERE pool = ANY(%(pools)s) AND hour >= %(first)s AND hour < %(end)s GROUP BY 1, 2
+    FROM engines_poolhour JOIN pools USING (pool) WHERE hour >= %(first)s AND hour < %(end)s GROUP BY 1, 2
 ), used AS (
-    SELECT target AS pool, hour, sum(output_tokens) AS output
-    FROM billing_targethour WHERE target = ANY(%(pools)s) AND hour >= %(first)s AND hour < %(end)s GROUP BY 1, 2
+    SELECT number, hour, sum(output_tokens) AS output
+    FROM billing_targethour JOIN pools ON pool = target WHERE hour >= %(first)s AND hour < %(end)s GROUP BY 1, 2
 ), known AS (
-    SELECT pool, hour FROM sampled UNION SELECT pool, hour FROM used
-    UNION SELECT pool, hour FROM pools, generate_series(
+    SELECT number, hour FROM sampled UNION SELECT number, hour FROM used
+    UNION SELECT number, hour FROM pools, generate_series(
         greatest(%(first)s, date_trunc('hour', first_at, 'UTC')), until - interval '1 microsecond', '1 hour') AS hour
 ), hours AS (
-    SELECT *, coalesce(up, 0) AS up_seconds, greatest(0, extract(epoch FROM
-               least(hour + interval '1 hour', until) - greatest(hour, first_at)))::double precision AS span
-    FROM known JOIN pools USING (pool) LEFT JOIN sampled USING (pool, hour) LEFT JOIN used USING (pool, hour)
+    SELECT *, coalesce(up, 0) AS up_seconds, greatest(0, date_part('epoch',
+               least(hour + interval '1 hour', until) - greatest(hour, first_at))) AS span
+    FROM known JOIN pools USING (number) LEFT JOIN sampled USING (number, hour) LEFT JOIN used USING (number, hour)
 ), judged AS MATERIALIZED (
-    SELECT pool, hour, main, up_seconds, output, span, greatest(0, span - coalesce(covered, 0)) AS gap,
+    SELECT number, pool, hour, main, up_seconds, output, span, greatest(0, span - coalesce(covered, 0)) AS gap,
            span < {_MIN_SPAN} OR coalesce(covered, 0) >= {SEEN_SHARE} * span AS seen,
            CASE WHEN %(by)s = 'hour' THEN hour AT TIME ZONE 'UTC'
                 ELSE date_trunc(%(by)s, hour AT TIME ZONE %(zone)s) END AS bucket
@@ -138,7 +138,9 @@ def _rows(
         "by": by,
         "zone": zone,
     }
-    with connection.cursor() as cursor:
+    with transaction.atomic(), connection.cursor() as cursor:
+        # It is taken to add up a few hundred rows, for which sorting would do; of a year they are ten thousands.
+        cursor.execute("SET LOCAL enable_sort = off")
         cursor.execute(_SUMS, values)
         yield from cursor.fetchall()
 

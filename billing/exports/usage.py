@@ -23,6 +23,7 @@ CORRECTED = (
     "usage_source", "cost", "finished_at",
 )  # fmt: skip
 CHUNK = 1000
+_AS_IT_IS = frozenset({type(None), bool, int, float, str, dict})
 
 
 def usage_rows(
@@ -73,6 +74,8 @@ def plain_values(row: Usage, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    if type(value) in _AS_IT_IS:
+        return value
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return value if value is None or isinstance(value, str | int | float | dict) else str(value)
+    return str(value)

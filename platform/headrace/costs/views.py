@@ -22,7 +22,7 @@ from tenants.currencies import check_currency
 from tenants.time_zones import check_time_zone
 
 # A table is for reading; longer ones are for the command line.
-MOST_LINES = 1000
+MOST_LINES = 200
 _LONGEST = {"hour": timedelta(days=31), "day": timedelta(days=400), "month": timedelta(days=4000)}
 
 
@@ -41,7 +41,7 @@ def page(request: HttpRequest) -> HttpResponse:
     try:
         asked = _asked(request)
         found = report(asked)
-        lines = [_shown(line, asked.by) for line in reversed(found.lines)][:MOST_LINES]
+        lines = [_shown(line, asked.by) for line in found.lines[: -MOST_LINES - 1 : -1]]
         context |= {
             "by": asked.by,
             "zone": str(asked.zone),

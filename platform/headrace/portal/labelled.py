@@ -60,9 +60,6 @@ class Labelled:
         steps = ((step if by_hour else _midnight(step), figures) for step, figures in self.cells)
         return sorted(_sums(steps), key=lambda line: line.name)
 
-    def total(self) -> Figures:
-        return added("", [figures for _, figures in self.cells])
-
     def tokens(self) -> list[tuple[datetime, str, int]]:
         return [(step, figures.name, figures.tokens) for step, figures in self.cells]
 

@@ -11,7 +11,7 @@ from billing.models import Status, UsageRecord
 from tenants.models import Tenant
 
 PAGE = 50
-WINDOW = 20_000  # records that one page looks through for what was asked; "older" goes on from there
+WINDOW = 10_000  # records that one page looks through for what was asked; "older" goes on from there
 FILTERS = ("project", "key", "model", "status")
 
 

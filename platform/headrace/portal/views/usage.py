@@ -43,9 +43,6 @@ class Hours:
     def course(self, *, by_hour: bool) -> list[figures.Figures]:
         return figures.course(self._rows, by_hour=by_hour)
 
-    def total(self) -> figures.Figures:
-        return figures.total(self._rows)
-
     def tokens(self) -> list[tuple[Any, str, int]]:
         """Tokens by the chart's step and group."""
         step = F("hour") if self._by_hour else TruncDay("hour")
@@ -152,7 +149,7 @@ def _report(request: PortalRequest) -> Report:
         wanted = labelled.Wanted("" if is_course else by, chosen, *label)
         source = labelled.labelled(tenant, span, wanted, by_hour=span.is_short or by == "hour")
     lines = source.course(by_hour=by == "hour")[::-1] if is_course else source.grouped()
-    return Report(span, by, chosen, label, lines[:MOST], source.total(), source)
+    return Report(span, by, chosen, label, lines[:MOST], figures.added("", lines), source)
 
 
 def _chart(report: Report, names: dict[str, str]) -> dict[str, object]:
