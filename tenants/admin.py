@@ -53,7 +53,7 @@ class TenantAdmin(ModelAdmin):
         ("Cached input", {"fields": ["cached_input_weight"]}),
     )
     list_fullwidth = True
-    list_per_page = 50
+    list_per_page = 25
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Tenant]:
         counts = {"n_projects": Count("projects", distinct=True), "n_keys": Count("keys", distinct=True)}

@@ -43,7 +43,7 @@ class GrowingList(ModelAdmin):
     list_disable_select_all = True
     list_fullwidth = True
     list_filter_submit = True
-    list_per_page = 50
+    list_per_page = 25
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[CappedChangeList]:
         return CappedChangeList

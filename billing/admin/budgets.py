@@ -64,7 +64,7 @@ class BudgetAdmin(ModelAdmin):
     autocomplete_fields = ("tenant",)
     list_select_related = ("tenant",)
     list_fullwidth = True
-    list_per_page = 50
+    list_per_page = 25
     actions = ("reset",)
     readonly_fields = ("stands",)
     fieldsets = (

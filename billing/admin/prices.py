@@ -46,7 +46,7 @@ class PriceAdmin(ModelAdmin):
     search_fields = ("version", "tenant", "target")
     form = PriceForm
     list_fullwidth = True
-    list_per_page = 50
+    list_per_page = 25
 
     def get_fields(self, request: HttpRequest, obj: Price | None = None) -> Any:
         return (("version", "state"), *FIELDS) if obj else FIELDS

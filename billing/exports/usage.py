@@ -1,7 +1,7 @@
 """A tenant's usage as plain values, one mapping a record, under the names that the API and the log line use too."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -23,7 +23,6 @@ CORRECTED = (
     "usage_source", "cost", "finished_at",
 )  # fmt: skip
 CHUNK = 1000
-_AS_IT_IS = frozenset({type(None), bool, int, float, str, dict})
 
 
 def usage_rows(
@@ -69,13 +68,16 @@ def _corrections(tenant: Tenant, records: list[UsageRecord]) -> dict[UUID, list[
 
 
 def plain_values(row: Usage, names: Iterable[str]) -> dict[str, Any]:
-    """The named fields as JSON has them: times ISO 8601 in UTC with milliseconds, decimals as text."""
-    return {name: _plain(getattr(row, name)) for name in names}
+    """The named fields as JSON has them: times ISO 8601 in UTC with milliseconds, decimals and ids as text."""
+    values = {name: getattr(row, name) for name in names}
+    for name, as_text in _TEXTS.items():
+        if values.get(name) is not None:
+            values[name] = as_text(values[name])
+    return values
 
 
-def _plain(value: Any) -> Any:
-    if type(value) in _AS_IT_IS:
-        return value
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return str(value)
+def _iso(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+_TEXTS: dict[str, Callable[[Any], str]] = {"request_id": str, "cost": str, "admitted_at": _iso, "finished_at": _iso}

@@ -91,7 +91,7 @@ class ApiKeyAdmin(ModelAdmin):
     actions_list = ("find",)
     list_select_related = ("project",)
     list_fullwidth = True
-    list_per_page = 50
+    list_per_page = 25
     add_fieldsets = (
         (None, {"fields": [("project", "name"), "models", "priority", "expires_at"]}),
         LIMITS,

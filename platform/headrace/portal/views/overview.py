@@ -41,7 +41,8 @@ def overview(request: PortalRequest) -> HttpResponse:
         return render(request, "portal/first_steps.html", _first_steps(request))
     span = period(request.GET.get("period", ""), tenant.time_zone, now)
     rows = figures.hours(tenant, span.start, span.end)
-    current = figures.total(rows)
+    models = figures.grouped(rows, "model")
+    current = figures.added("", models)
     previous = figures.total(figures.hours(tenant, span.before, span.before_end))
     latency = figures.latency(tenant, max(span.start, now - RECENT))
     context = {
@@ -49,7 +50,7 @@ def overview(request: PortalRequest) -> HttpResponse:
         "periods": CHOICES,
         "cards": _cards(tenant.currency, current, previous, latency),
         "measured": latency.requests,
-        "models": figures.grouped(rows, "model"),
+        "models": models,
         "projects": figures.grouped(rows, "project"),
         "budgets": (budgets := _budgets(request, now)),
         "keys": key_names(request, {one.budget.key for one, _ in budgets}),
