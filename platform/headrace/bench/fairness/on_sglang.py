@@ -39,7 +39,7 @@ FLAGS = ("--max-total-tokens=16384", "--max-running-requests=48", "--chunked-pre
 ROOM = 7300  # tokens: of batch ten requests and the open door
 PEOPLE_RATE, OUTPUT = 0.4, 5
 PEOPLE_WORDS, BATCH_WORDS, TWIN_WORDS = Size(350, 0.5, 100, 800), Size(550, 0.3, 250, 900), Size(150, 0.3, 50, 300)
-FLOOD, LESSER, GREATER = 40, 40, 400  # asked at any time: by the batch tenant, and by the twins
+FLOOD, LESSER, GREATER = 40, 24, 240  # asked at any time: by the batch tenant, and by the twins
 SECONDS, TWIN_SECONDS, OPEN_SECONDS, WARMUP = 80.0, 45.0, 40.0, 5.0
 PEOPLE, BATCH, TWINS = "tenant-0", "tenant-1", ("tenant-2", "tenant-3")
 
