@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 
-from tenants.admin_asking import question
+from tenants.admin_asking import dialog, question
 from tenants.admin_cells import number, refreshed
 from tenants.growing_lists import GrowingList
 from tenants.models import LIMIT_FIELDS, AuditEntry, Member, ModelLimits, Project, Tenant
@@ -104,12 +104,7 @@ class TenantAdmin(ModelAdmin):
         permissions=["change"],
         icon="block",
         url_path="suspend",
-        dialog={
-            "title": "Suspend this tenant?",
-            "description": SUSPENDING,
-            "form_class": None,
-            "form_submit_text": "Suspend",
-        },
+        dialog=dialog("Suspend this tenant?", SUSPENDING, "Suspend"),
     )
     def suspend_this(self, request: HttpRequest, form: Any, object_id: str) -> HttpResponse:
         tenant = self.get_object(request, object_id)
@@ -122,12 +117,11 @@ class TenantAdmin(ModelAdmin):
         permissions=["change"],
         icon="play_arrow",
         url_path="resume",
-        dialog={
-            "title": "Let this tenant in again?",
-            "description": "Its keys open the door within a second, and its members their portal.",
-            "form_class": None,
-            "form_submit_text": "Resume",
-        },
+        dialog=dialog(
+            "Let this tenant in again?",
+            "Its keys open the door within a second, and its members their portal.",
+            "Resume",
+        ),
     )
     def resume_this(self, request: HttpRequest, form: Any, object_id: str) -> HttpResponse:
         tenant = self.get_object(request, object_id)

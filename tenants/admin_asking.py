@@ -1,4 +1,4 @@
-"""Actions of the admin's lists that ask before they do what cannot be undone, and say what will happen."""
+"""The admin's actions that ask before they do what cannot be undone, and say what will happen."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -7,8 +7,14 @@ from django.contrib.admin import ModelAdmin
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
+from unfold.forms import BaseDialogForm
 
 SHOWN = 20
+
+
+def dialog(title: str, description: str, submit: str, form: type[BaseDialogForm] | None = None) -> dict[str, Any]:
+    """What unfold's `action` asks before it runs. form: what it wants to be told."""
+    return {"title": title, "description": description, "form_class": form, "form_submit_text": submit}
 
 
 def question(

@@ -29,6 +29,7 @@ from billing.invoicing.records import first_records, records_behind
 from billing.invoicing.voiding import void_invoice
 from billing.models import Invoice, InvoiceLine
 from billing.tasks import make_invoices
+from tenants.admin_asking import dialog
 from tenants.admin_cells import refreshed
 from tenants.growing_lists import GrowingList
 
@@ -52,10 +53,6 @@ class CreditForm(ReasonForm):
         widget=UnfoldAdminDecimalFieldWidget,
         help_text="Before tax; empty: all that is left of the invoice.",
     )
-
-
-def _dialog(title: str, description: str, submit: str, form: type[BaseDialogForm] | None = None) -> dict[str, Any]:
-    return {"title": title, "description": description, "form_class": form, "form_submit_text": submit}
 
 
 @admin.register(Invoice)
@@ -170,7 +167,7 @@ class InvoiceAdmin(GrowingList):
         permissions=["issue"],
         icon="play_arrow",
         url_path="run",
-        dialog=_dialog(
+        dialog=dialog(
             "Close periods and finalise what is due?",
             "The worker computes the drafts of all periods that are over, and makes invoices of those whose grace time "
             "is over and that wait for nothing. It does so by itself every hour.",
@@ -187,7 +184,7 @@ class InvoiceAdmin(GrowingList):
         permissions=["issue"],
         icon="task_alt",
         url_path="finalise",
-        dialog=_dialog(
+        dialog=dialog(
             "Finalise this draft?",
             "It is computed a last time and takes the next number. After that it can only be voided or credited.",
             "Finalise",
@@ -201,7 +198,7 @@ class InvoiceAdmin(GrowingList):
         permissions=["issue"],
         icon="undo",
         url_path="credit",
-        dialog=_dialog("Issue a credit note?", "It takes the next number and is final.", "Issue", CreditForm),
+        dialog=dialog("Issue a credit note?", "It takes the next number and is final.", "Issue", CreditForm),
     )
     def credit(self, request: HttpRequest, form: Any, object_id: str) -> HttpResponse:
         values = form.cleaned_data
@@ -214,7 +211,7 @@ class InvoiceAdmin(GrowingList):
         permissions=["issue"],
         icon="block",
         url_path="void",
-        dialog=_dialog(
+        dialog=dialog(
             "Void this for good?",
             "It keeps its number and counts no more. The usage of an invoice is invoiced again by the next closing.",
             "Void",

@@ -22,7 +22,7 @@ from unfold.widgets import UnfoldAdminSelect2MultipleWidget, UnfoldAdminTextInpu
 from headrace import tenant_list
 from routing.models import Model
 from tenants.admin import LIMITS
-from tenants.admin_asking import question
+from tenants.admin_asking import dialog, question
 from tenants.admin_cells import refreshed
 from tenants.issuing import draft_key, find_key, revoke_key
 from tenants.models import ApiKey
@@ -174,12 +174,7 @@ class ApiKeyAdmin(ModelAdmin):
         permissions=["change"],
         icon="block",
         url_path="revoke",
-        dialog={
-            "title": "Revoke this key for good?",
-            "description": REVOKING,
-            "form_class": None,
-            "form_submit_text": "Revoke",
-        },
+        dialog=dialog("Revoke this key for good?", REVOKING, "Revoke"),
     )
     def revoke_this(self, request: HttpRequest, form: Any, object_id: str) -> HttpResponse:
         key = self.get_object(request, object_id)
@@ -192,13 +187,13 @@ class ApiKeyAdmin(ModelAdmin):
         permissions=["view"],
         icon="search",
         url_path="find",
-        dialog={
-            "title": "Whose key is this?",
-            "description": "It is looked up by its digest, among the secrets of today and those that were rotated away."
+        dialog=dialog(
+            "Whose key is this?",
+            "It is looked up by its digest, among the secrets of today and those that were rotated away."
             " The text is in no address, log or record.",
-            "form_class": FindKeyForm,
-            "form_submit_text": "Find",
-        },
+            "Find",
+            FindKeyForm,
+        ),
     )
     def find(self, request: HttpRequest, form: Any) -> HttpResponse:
         key = find_key(form.cleaned_data["text"])
