@@ -47,13 +47,7 @@ def records_behind(line: InvoiceLine) -> Behind:
         return Behind(UsageRecord.rows.none(), [])
     period = calendar_of(invoice.tenant_id).period(line.period)
     rows = UsageRecord.rows.of(invoice.tenant_id).filter(
-        _COUNTED[TokenClass(line.token_class)],
-        admitted_at__gte=period.start,
-        admitted_at__lt=period.end,
-        project=line.project,
-        model=line.model,
-        price=line.price,
-        currency=invoice.currency,
+        _stated(line), admitted_at__gte=period.start, admitted_at__lt=period.end
     )
     late = LateUsage.objects.filter(request_id=OuterRef("request_id"), part=OuterRef("part"))
     mine = invoice if invoice.is_finalised else None
@@ -68,6 +62,12 @@ def records_behind(line: InvoiceLine) -> Behind:
         rows.exclude(kind=SHADOW).order_by("admitted_at", "request_id", "part"),
         list(dropped.values_list("month", "dropped_at")),
     )
+
+
+def _stated(line: InvoiceLine) -> Q:
+    """What records and hours have in common with the line, their time aside."""
+    facts = Q(project=line.project, model=line.model, price=line.price, currency=line.invoice.currency)
+    return _COUNTED[TokenClass(line.token_class)] & facts
 
 
 def first_records(line: InvoiceLine, most: int) -> list[UsageRecord]:
@@ -91,13 +91,7 @@ def _spans(line: InvoiceLine, wanted: int) -> tuple[list[tuple[datetime, datetim
     """The times of the first hours with so many rows, and whether they are all there are."""
     period = calendar_of(line.invoice.tenant_id).period(line.period)
     hours = UsageHour.objects.of(line.invoice.tenant_id).filter(
-        _COUNTED[TokenClass(line.token_class)],
-        hour__gte=period.start,
-        hour__lt=period.end,
-        project=line.project,
-        model=line.model,
-        price=line.price,
-        currency=line.invoice.currency,
+        _stated(line), hour__gte=period.start, hour__lt=period.end
     )
     counts = hours.order_by("hour").values_list("hour").annotate(rows=Sum(F("requests") + F("corrections")))
     spans: list[tuple[datetime, datetime]] = []

@@ -80,7 +80,10 @@ def total(rows: QuerySet[UsageHour]) -> Figures:
 
 def grouped(rows: QuerySet[UsageHour], by: str) -> list[Figures]:
     """One line a value of `by` (a dimension), the dearest first, then the most used."""
-    lines = _lines(rows.values_list(by))
+    return dearest_first(_lines(rows.values_list(by)))
+
+
+def dearest_first(lines: Iterable[Figures]) -> list[Figures]:
     return sorted(lines, key=lambda line: (-line.cost, -line.tokens, -line.requests, str(line.name)))
 
 

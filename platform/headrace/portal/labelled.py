@@ -16,7 +16,7 @@ from django.utils import timezone
 from billing.ledger import SUMS
 from billing.models import UsageRecord
 from billing.usage import PRICING
-from headrace.portal.figures import DIMENSIONS, Figures, added
+from headrace.portal.figures import DIMENSIONS, Figures, added, dearest_first
 from headrace.portal.figures import SUMS as NAMES
 from headrace.portal.period import Period
 from headrace.portal.rows import APP
@@ -52,8 +52,7 @@ class Labelled:
     since: datetime | None
 
     def grouped(self) -> list[Figures]:
-        lines = _sums((figures.name, figures) for _, figures in self.cells)
-        return sorted(lines, key=lambda line: (-line.cost, -line.tokens, -line.requests, str(line.name)))
+        return dearest_first(_sums((figures.name, figures) for _, figures in self.cells))
 
     def course(self, *, by_hour: bool) -> list[Figures]:
         """By the steps that were read, or by the days that hours make up."""

@@ -24,7 +24,7 @@ _WORDS = {
     "retention": "Drops records past retention",
     "check-ledger": "Compares the books",
 }
-_TODO = (
+_WHAT_TO_DO = (
     "Start a worker and one beat (celery -A headrace worker, celery -A headrace beat), or read the worker's log:"
     " without them nothing is billed, reaped or told."
 )
@@ -47,7 +47,7 @@ def workers(client: "redis.Redis", now_ms: int) -> Section:
         BAD if stopped else TIGHT if late else GOOD,
         figure,
         f"Last sign of life: {_ago(last, now_ms, 'never')}.",
-        _TODO if stopped or late else "",
+        _WHAT_TO_DO if stopped or late else "",
         None,
         ("Task", "Runs every", "Last ran", "On"),
         frozenset({"Runs every", "Last ran"}),
