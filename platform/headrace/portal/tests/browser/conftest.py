@@ -49,6 +49,8 @@ def world(site: WebProcess, upstream: ScriptedUpstream) -> World:
 @pytest.fixture(scope="package")
 def browser(world: World) -> Iterator[Browser]:
     """Playwright's loop runs in this thread: Django is told that rows are read between its steps, not within."""
+    if chromium.PROGRAM is None:
+        pytest.skip("no Chromium on this machine")  # .ci/run installs it
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
         browser = chromium.start(playwright)

@@ -1,30 +1,19 @@
 """A real browser before a real web process: from the invitation to a request on record; a stream that is stopped."""
 
 import re
-import time
-from collections.abc import Callable
 
 import httpx
-import pytest
 import redis
 from playwright.sync_api import Browser, expect
 
 from headrace.portal.tests import chromium
 from headrace.portal.tests.cast import PASSWORD, person
+from headrace.testing.invariants import eventually
 from headrace.testing.upstream import ScriptedUpstream, prompt
 from headrace.testing.web import WebProcess
 from headrace.testing.world import World, drained
 from tenants.inviting import invite
 from tenants.models import Member, Role
-
-pytestmark = pytest.mark.skipif(chromium.PROGRAM is None, reason="no Chromium on this machine")
-
-
-def wait_for(done: Callable[[], bool], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_it_leads_from_an_invitation_to_a_request_on_record(
@@ -88,10 +77,10 @@ def test_it_stops_a_stream_and_the_engine_with_it(
         page.get_by_label("Your message").fill(prompt(tokens=40_000, interval_ms=20))
         page.get_by_role("button", name="Send").click()
         expect(page.locator("#ttft")).to_contain_text("ms", timeout=15_000)
-        wait_for(lambda: upstream.stats()["open"] == 1)
+        eventually(lambda: upstream.stats()["open"] == 1, 20)
         page.get_by_role("button", name="Stop").click()
         expect(page.get_by_text("Stopped.")).to_be_visible()
-        wait_for(lambda: upstream.stats()["open"] == 0, 5)
+        eventually(lambda: upstream.stats()["open"] == 0, 5)
         expect(page.get_by_role("button", name="Send")).to_be_enabled()
         page.get_by_label("Your message").fill("Hello")
         page.keyboard.press("Control+Enter")

@@ -1,6 +1,5 @@
 """The portal without a mouse: every stop of the Tab key is seen, from the login to a key that is revoked."""
 
-import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from headrace.portal.tests import chromium
@@ -8,8 +7,6 @@ from headrace.portal.tests.cast import PASSWORD, person
 from headrace.testing.web import WebProcess
 from headrace.testing.world import World
 from tenants.models import ApiKey, Member, Role
-
-pytestmark = pytest.mark.skipif(chromium.PROGRAM is None, reason="no Chromium on this machine")
 
 
 def tab_to(page: Page, words: str, *, most: int = 60) -> None:

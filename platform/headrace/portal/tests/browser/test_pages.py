@@ -18,8 +18,6 @@ from headrace.testing.web import WebProcess
 from headrace.testing.world import World
 from tenants.models import Member, ModelLimits, Role
 
-pytestmark = pytest.mark.skipif(chromium.PROGRAM is None, reason="no Chromium on this machine")
-
 # What a browser shows no page of: files to keep, and events.
 NO_PAGES = {
     "usage-export", "requests-live", "invoices-as", "invoices-current-as", "invoices-records", "audit-export",
