@@ -56,6 +56,7 @@ def browser(world: World) -> Iterator[Browser]:
         browser = chromium.start(playwright)
         yield browser
         browser.close()
+        connections.close_all()  # those made while the loop runs are others, which nobody finds after it
 
 
 @pytest.fixture
