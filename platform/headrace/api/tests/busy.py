@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from typing import Any
 
 import httpx
@@ -125,3 +126,9 @@ def waited(future: "Future[Answer]") -> int:
     answer = future.result()
     assert answer.status == 200, answer.raw
     return int(answer.headers["x-headrace-queue-ms"])
+
+
+def ended_waiting(future: "Future[Answer]") -> datetime:
+    """When it was given room; it was answered."""
+    wait = timedelta(milliseconds=waited(future))
+    return datetime.fromisoformat(future.result().record["admitted_at"]) + wait

@@ -12,7 +12,7 @@ import httpx
 import pytest
 import redis
 
-from headrace.api.tests.busy import CAPACITY, Busy, capacity, quick, waited
+from headrace.api.tests.busy import CAPACITY, Busy, capacity, ended_waiting, quick, waited
 from headrace.api.tests.calling import Place
 from headrace.testing.invariants import eventually
 from routing.models import Route
@@ -48,7 +48,7 @@ def test_a_higher_class_goes_first_and_a_header_only_lowers(busy: Busy) -> None:
             asked.append(busy.ask(secret=secret, headers={"x-headrace-priority": wish} if wish else {}))
             busy.wait_for(len(asked))
             time.sleep(0.2)
-    ends = [waited(future) + 200 * place for place, future in enumerate(asked)]
+    ends = [ended_waiting(future) for future in asked]
     assert ends[2] < ends[0] < ends[1]  # the last two are of one class and one tenant: in order of arrival
     refused = busy.ask(secret=fast, headers={"x-headrace-priority": "urgent"}).result()
     assert (refused.status, refused.error["code"]) == (400, "invalid_request")
