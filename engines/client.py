@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import Callable
 from email.utils import parsedate_to_datetime
@@ -42,6 +43,8 @@ _ACCOUNT_WORDS = (
     "plan and billing",
     "billing_hard_limit",
 )
+# Where an error begins to repeat what somebody sent: no apostrophe, which has a letter before it.
+_REPEATED = re.compile(r"(?<!\w)['\"`]|[\[{<]")
 # The types of errors that tell what a status would, where there is none.
 _BUSY_TYPES = frozenset({"rate_limit_error", "overloaded_error"})
 _REJECTED_TYPES = frozenset({"invalid_request_error", "BadRequestError"})
@@ -210,7 +213,7 @@ class Client:
         try:
             answer = await self._http.post(url, content=body, headers=headers, timeout=timeout)
             return upstream.protocol.counted(answer.content) if answer.status_code == 200 else None
-        except (httpx.TransportError, aiohttp.ClientError, OSError, msgspec.DecodeError):
+        except (httpx.TransportError, aiohttp.ClientError, OSError, msgspec.DecodeError, RecursionError):
             return None
 
     async def close(self) -> None:
@@ -234,16 +237,16 @@ def _unsent(error: Exception, *, may_be_stale: bool) -> UpstreamError:
 
 
 async def _refusal(status: int, headers: httpx.Headers, answer: Answer) -> UpstreamError:
-    text = (await answer.head(_ERROR_BODY_LIMIT)).decode("utf-8", "replace").lower()
+    text = (await answer.head(_ERROR_BODY_LIMIT)).decode("utf-8", "replace")
     if status in {400, 404, 413, 422}:
-        if any(word in text for word in _CONTEXT_WORDS):
+        if any(word in text.lower() for word in _CONTEXT_WORDS):
             return Rejected("the prompt does not fit", kind="context_length", status=status)
-        if any(word in text for word in _ACCOUNT_WORDS):
+        if _wants_money(_detail(text)):
             return AccountRefused("the upstream refuses the account", status=status)
         if status == 404:
             return Failed("the upstream does not serve this", status=status)
         return Rejected("the upstream refuses the request", status=status)
-    if status in {401, 402, 403} or (status == 429 and any(word in text for word in _ACCOUNT_WORDS)):
+    if status in {401, 402, 403} or (status == 429 and _wants_money(_detail(text))):
         return AccountRefused("the upstream refuses the account", status=status)
     if status in {429, 503}:
         return Busy("no room", status=status, retry_after=retry_after(headers))
@@ -254,14 +257,13 @@ def error_event(data: bytes) -> UpstreamError:
     """What an error inside a 200 stream means: engines report a full queue, and every late failure, like this."""
     try:
         event = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return BadAnswer("an event that is not JSON")
-    # Some say it without the wrapper.
-    detail = (event.get("error") or event) if isinstance(event, dict) else None
+    detail = _unwrapped(event)
     code = str(detail.get("code")) if isinstance(detail, dict) else ""
     kind = str(detail.get("type")) if isinstance(detail, dict) else ""
     text = str(detail).lower()
-    if any(word in text for word in _ACCOUNT_WORDS):
+    if _wants_money(detail):
         return AccountRefused("the upstream refuses the account", status=200)
     # Not all have a number: OpenAI's codes are words or null, and then the type says as much.
     is_number = code.isdecimal()
@@ -271,6 +273,34 @@ def error_event(data: bytes) -> UpstreamError:
     if code == "400" or (not is_number and (is_context or kind in _REJECTED_TYPES)):
         return Rejected("the upstream refuses the request", kind="context_length" if is_context else "invalid")
     return Failed("the upstream failed", status=200)
+
+
+def _unwrapped(event: Any) -> Any:
+    """The error in an error's JSON: some say it without the wrapper, or in a list."""
+    if isinstance(event, list) and len(event) == 1:
+        event = event[0]
+    return (event.get("error") or event) if isinstance(event, dict) else event
+
+
+def _detail(body: str) -> Any:
+    """The error that a body tells; a body that is no JSON is all of it."""
+    try:
+        return _unwrapped(json.loads(body))
+    except (ValueError, RecursionError):
+        return body
+
+
+def _wants_money(detail: Any) -> bool:
+    """Whether an error is about our account, in its code or type, or in its own words.
+
+    An engine may repeat what a client sent: were that believed, any client could have every replica left alone.
+    """
+    code, message = "", detail
+    if isinstance(detail, dict):
+        code = f"{detail.get('code')} {detail.get('type')}".lower()
+        message = detail.get("message") or detail.get("detail")
+    own = _REPEATED.split(message, maxsplit=1)[0].lower() if isinstance(message, str) else ""
+    return any(word in code or word in own for word in _ACCOUNT_WORDS)
 
 
 def retry_after(headers: httpx.Headers) -> float | None:

@@ -7,7 +7,17 @@ from contextlib import asynccontextmanager
 import pytest
 
 from engines.client import Client, error_event
-from engines.errors import BadAnswer, Busy, Disconnected, Failed, Rejected, Stale, Unreachable, UpstreamError
+from engines.errors import (
+    AccountRefused,
+    BadAnswer,
+    Busy,
+    Disconnected,
+    Failed,
+    Rejected,
+    Stale,
+    Unreachable,
+    UpstreamError,
+)
 from engines.protocols import PROTOCOLS, Upstream
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -168,6 +178,36 @@ async def test_it_sorts_refusals(client: Client, head: bytes, kind: type[Upstrea
 
 
 @pytest.mark.parametrize(
+    ("status", "said", "kind"),
+    [
+        (400, '{"error":{"message":"Your credit balance is too low to access the API."}}', AccountRefused),
+        (400, '{"object":"error","message":"Error code: 400 - credit balance too low","code":400}', AccountRefused),
+        (400, '{"detail":"credit balance too low"}', AccountRefused),
+        (400, "Credit balance too low", AccountRefused),
+        (400, '{"error":{"message":"Wait.","code":"billing_hard_limit_reached"}}', AccountRefused),
+        (429, '{"error":{"message":"You\'ve exceeded it: check your plan and billing details."}}', AccountRefused),
+        (429, '[{"error":{"type":"insufficient_quota"}}]', AccountRefused),
+        (400, '{"message":"Invalid schema: {\'description\': \'our credit balance\'}","code":400}', Rejected),
+        (400, '{"error":{"message":"Unknown value: \'insufficient_quota\'."}}', Rejected),
+        (422, '{"detail":[{"loc":["body"],"input":"plan and billing"}]}', Rejected),
+        (400, "Cannot parse `credit balance`", Rejected),
+        (429, '{"error":{"message":"Too many of \\"plan and billing\\"."}}', Busy),
+        (400, "[" * 60_000, Rejected),
+    ],
+)  # fmt: skip
+async def test_it_takes_nothing_that_an_error_repeats_for_a_word_on_our_account(
+    client: Client, status: int, said: str, kind: type[UpstreamError]
+) -> None:
+    """Else what one client writes would have an engine left alone for all."""
+    head = f"HTTP/1.1 {status} x\r\ncontent-length: {len(said)}\r\n\r\n{said}"
+    with pytest.raises(UpstreamError) as raised:
+        await read(client, says(head.encode()))
+    assert type(raised.value) is kind
+    if status == 400 and said.startswith("{"):
+        assert type(error_event(said.encode())) in {kind, Failed}
+
+
+@pytest.mark.parametrize(
     ("data", "kind"),
     [
         (b'{"error":{"code":503}}', Busy),
@@ -185,6 +225,7 @@ async def test_it_sorts_refusals(client: Client, head: bytes, kind: type[Upstrea
         (b'{"error":["list"]}', Failed),
         (b"[]", Failed),
         (b"{", BadAnswer),
+        (b"[" * 60_000, BadAnswer),
     ],
 )
 def test_it_sorts_error_events(data: bytes, kind: type[UpstreamError]) -> None:
