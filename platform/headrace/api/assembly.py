@@ -71,7 +71,7 @@ async def assemble(answer: Answer, exchange: Exchange) -> list[dict[str, Any]]:
         else:
             for data in framer.end():
                 _take(data, exchange, parts, numbering)
-    except (EventTooLarge, msgspec.DecodeError) as error:
+    except (EventTooLarge, msgspec.DecodeError, RecursionError) as error:
         raise BadAnswer("an event that is not a chat's") from error
     return [parts[index].as_choice(index) for index in sorted(parts)]
 

@@ -16,7 +16,7 @@ def decode(decoder: msgspec.json.Decoder[T], data: bytes) -> T:
     """What `decoder` makes of `data`, mended if it has to be. Raises msgspec.DecodeError."""
     try:
         return decoder.decode(data)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return decoder.decode(_mended(data))
 
 

@@ -64,7 +64,7 @@ class StreamedAnswer:
             await self._relay(self._answer)
         except EventTooLarge as error:
             raise BadAnswer(str(error)) from error
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise BadAnswer("an event that is not a chat's") from error
         if not self._exchange.has_first_byte:
             raise BadAnswer("an empty stream")

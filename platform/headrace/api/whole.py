@@ -105,7 +105,7 @@ class WholeAnswer:
         try:
             completion = decode(_completion, body)
             choices = _choices.decode(completion.choices)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise BadAnswer("not a chat completion") from error
         if not choices:
             raise BadAnswer("no choices")

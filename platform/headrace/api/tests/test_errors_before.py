@@ -35,6 +35,8 @@ FAILURES: dict[str, tuple[dict[str, Any], int, str]] = {
     "nothing": ({"raw": []}, 502, "upstream_error"),
     "an event that is no object": ({"raw": raw('data: ["x"]\n\n')}, 502, "upstream_error"),
     "an event that is no JSON": ({"raw": raw(f"data: {SECRETS}\n\n")}, 502, "upstream_error"),
+    "an event nested without end": ({"raw": raw('data: {"choices":' + "[" * 60_000)}, 502, "upstream_error"),
+    "an answer nested without end": ({"status": 200, "body": '{"choices":' + "[" * 60_000}, 502, "upstream_error"),
     "choices that are none": ({"raw": raw('data: {"choices":[7]}\n\n')}, 502, "upstream_error"),
     "a refused request": ({"status": 400, "body": told("Invalid image.")}, 400, "invalid_request"),
     "a long prompt": (
