@@ -22,6 +22,10 @@ from routing.catalog import Replica
 _ACCOUNT_SECONDS = 60.0
 
 
+class LeftAlone(Busy):
+    """Nobody was asked: the breaker opened, or another request began to try, since the replica was chosen."""
+
+
 class Answering(Protocol):
     """An answer, streamed or whole, that can be attempted again until its first byte."""
 
@@ -54,7 +58,7 @@ async def answer_by_any(gateway: Gateway, exchange: Exchange, answer: Answering)
                 raise
             if next(next_places(gateway, exchange, tried), None) is None:
                 raise _told(failures) from None
-            if not gateway.retries.take(exchange.route.model):
+            if not isinstance(error, LeftAlone) and not gateway.retries.take(exchange.route.model):
                 metrics.RETRIES.labels("no_budget").inc()
                 raise _told(failures) from None
             await answer.give_up(error)
@@ -72,8 +76,8 @@ def is_retryable(error: UpstreamError) -> bool:
 async def _attempt(gateway: Gateway, exchange: Exchange, answer: Answering) -> None:
     name = exchange.replica.name
     leave = gateway.breakers.enter(name)
-    if leave is None:  # it opened since it was chosen
-        raise Busy("left alone", retry_after=gateway.breakers.wait(name))
+    if leave is None:
+        raise LeftAlone("by its breaker", retry_after=gateway.breakers.wait(name))
     exchange.on_first_byte = leave.answered
     try:
         await answer.attempt()

@@ -127,6 +127,21 @@ def test_it_has_one_request_at_a_time_try_it_again(spot: Place, bad: ScriptedUps
     assert Counter(answer.status_code for answer in all_at_once(spot, 10, model=model)) == {200: 10}
 
 
+def test_the_others_of_a_burst_that_comes_as_it_tries_again_cost_no_retries(
+    spot: Place, bad: ScriptedUpstream, other: ScriptedUpstream
+) -> None:
+    """All were to go to the one that may be tried again, and only one may: nobody was asked for the rest."""
+    bad.script(status=500)
+    model = spot.add_route([bad.url], [other.url])
+    assert {spot.chat(model=model).status for _ in range(FAILURES)} == {200}
+    bad.script(first_ms=1000)
+    time.sleep(1.3)
+    answers = all_at_once(spot, 40, model=model)
+    assert Counter(answer.status_code for answer in answers) == {200: 40}
+    assert Counter(answer.headers["x-headrace-target"][-1] for answer in answers) == {"0": 1, "1": 39}
+    assert hits(bad) == FAILURES + 1
+
+
 def test_it_lets_no_one_shut_an_upstream_for_others(spot: Place, bad: ScriptedUpstream) -> None:
     """Requests that are refused for what they are, prompts that are too long."""
     model = spot.add_route([bad.url])
