@@ -62,7 +62,7 @@ class Unwatched:
 
 
 class Held(Protocol):
-    """What is known of the tokens that replicas hold."""
+    """What is known of the tokens that replicas hold, or that their requests found there."""
 
     def tokens(self, replica: str) -> int: ...
 
@@ -80,10 +80,16 @@ class Choice(msgspec.Struct, frozen=True):
     def need(self) -> int:
         return self.candidate.need
 
+    @property
+    def found(self) -> int:
+        """What of the prompt it should find there."""
+        return min(max(0, self.candidate.overlap), self.want.prompt)
+
 
 class Selection:
     """Ranks by what the prefix index predicts, what replicas hold and what their engines say.
 
+    found: what their requests found in their caches; None: not counted.
     room_factor: how many tokens a replica may hold, as a multiple of its KV cache: outputs mostly end before their
     worst case, and a few waiting requests keep the batch full.
     """
@@ -94,10 +100,12 @@ class Selection:
         held: Held,
         picture: Picture | None = None,
         *,
+        found: Held | None = None,
         room_factor: float = 1.25,
         dice: random.Random | None = None,
     ) -> None:
         self._index, self._held, self._picture = index, held, picture or Unwatched()
+        self._found = found
         self._room_factor = room_factor
         self._dice = dice or random.Random()
         self._turn = 0
@@ -170,6 +178,7 @@ class Selection:
             name=name,
             overlap=overlap,
             load=self._held.tokens(name),
+            found=0 if self._found is None else self._found.tokens(name),
             capacity=None if reading.kv_tokens is None else round(reading.kv_tokens * self._room_factor),
             need=want.need(overlap),
             kv_used=reading.kv_used,

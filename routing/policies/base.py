@@ -28,13 +28,15 @@ class Candidate(msgspec.Struct, frozen=True):
     """One replica as the policies see it. None means unknown, which weighs as the mean of the others, never as idle.
 
     overlap: tokens of this prompt believed to be in its cache. load: tokens it holds for running and waiting requests
-    (prompts to prefill and outputs to decode). capacity: the most it should hold. need: what this request would add.
+    (prompts to prefill and outputs to decode); found: what those had of their prompts in its cache, which takes no room
+    again but is read at each step. capacity: the most it should hold. need: what this request would add.
     weight: its share of a full replica's work, below 1 while it starts slowly. kv_used: share of its KV cache in use.
     """
 
     name: str
     overlap: int = 0
     load: int | None = None
+    found: int = 0
     capacity: int | None = None
     need: int = 0
     kv_used: float | None = None
@@ -42,6 +44,11 @@ class Candidate(msgspec.Struct, frozen=True):
     waiting: int | None = None
     weight: float = 1.0
     is_usable: bool = True
+
+    @property
+    def work(self) -> int | None:
+        """The tokens that its requests attend to: what it is slow by. None: unknown."""
+        return None if self.load is None else max(0, self.load) + max(0, self.found)
 
     @property
     def has_room(self) -> bool:
@@ -91,8 +98,8 @@ def sizes(candidates: Sequence[Candidate]) -> list[float]:
 
 
 def densities(candidates: Sequence[Candidate]) -> list[float]:
-    """The load of each over its size; an unknown one is the mean of the known."""
+    """The work of each over its size; an unknown one is the mean of the known."""
     shares = sizes(candidates)
-    known = [None if c.load is None else max(0, c.load) / share for c, share in zip(candidates, shares, strict=True)]
+    known = [None if c.work is None else c.work / share for c, share in zip(candidates, shares, strict=True)]
     mean = mean_or(known, 0.0)
     return [mean if density is None else density for density in known]

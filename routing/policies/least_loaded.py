@@ -1,4 +1,4 @@
-"""The replica that holds the fewest tokens for its size; of equals the one with the emptier KV cache, then by lot."""
+"""The replica whose requests attend to the fewest tokens for its size; of equals the emptier KV cache, then by lot."""
 
 import random
 from collections.abc import Sequence

@@ -14,6 +14,7 @@ from headrace.api.exchange import Exchange
 from headrace.api.prompt_text import opening, prompt_text
 from routing.catalog import Route
 from routing.conditions import Facts
+from routing.found import FoundTokens
 from routing.held import HeldTokens
 from routing.prefix_index import Hasher, PrefixIndex
 from routing.prefix_index.sharing import Sharing
@@ -21,7 +22,7 @@ from routing.selection import Choice, Picture, Selection, Want
 from tenants.keyring import Principal
 from tenants.meters.meter import Meter, room_key, room_of
 
-# How often it is read what all processes' requests hold of the replicas.
+# How often it is read what all processes' requests hold of the replicas and found there.
 _REFRESH_SECONDS = 0.15
 # The index follows the fleet each so many times.
 _FOLLOW_TURNS = 3
@@ -47,7 +48,8 @@ class Placing:
         self._sharing = Sharing(client)
         self.index = PrefixIndex(tokens=settings.KV_TOKENS, most=settings.PREFIX_INDEX_ENTRIES, tell=self._sharing.tell)
         self.held = HeldTokens(room_key)
-        self.selection = Selection(self.index, self.held, picture, room_factor=settings.ROOM_FACTOR)
+        self.found = FoundTokens()
+        self.selection = Selection(self.index, self.held, picture, found=self.found, room_factor=settings.ROOM_FACTOR)
 
     async def tell_for_ever(self) -> None:
         """Tell the other processes what this one sent where."""
@@ -64,6 +66,7 @@ class Placing:
             names = set(self._replicas())
             try:
                 await self.held.refresh(self._redis, names)
+                await self.found.refresh(self._redis)
             except redis.RedisError:
                 await asyncio.sleep(1.0)
             if turn % _FOLLOW_TURNS == 0:
@@ -100,6 +103,7 @@ class Placing:
         if not exchange.has_room:
             exchange.has_room = True
             self.held.enter(exchange.choice.replica.name, exchange.choice.need)
+            self.found.enter(exchange.choice.replica.name, exchange.choice.found)
 
     def sent(self, exchange: Exchange) -> None:
         """The exchange's replica is about to be asked."""
@@ -117,6 +121,7 @@ class Placing:
         if exchange.has_room:
             exchange.has_room = False
             self.held.leave(choice.replica.name, choice.need)
+            self.found.leave(choice.replica.name, choice.found)
         if sent is None:
             return
         exchange.sent = None

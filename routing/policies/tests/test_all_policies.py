@@ -17,6 +17,7 @@ candidates = st.lists(
         name=st.text("abcdef", min_size=1, max_size=4),
         overlap=st.integers(-5, 2**40),
         load=st.none() | tokens,
+        found=tokens,
         capacity=st.none() | tokens,
         need=tokens,
         kv_used=st.none() | shares,

@@ -41,6 +41,15 @@ def test_it_goes_by_kv_use_before_request_counts() -> None:
     assert best(warm, Candidate("fu2", load=20_000, kv_used=0.1, running=10)) == "fu2"
 
 
+def test_it_counts_what_requests_found_in_the_cache_as_work_and_not_as_room() -> None:
+    """A prefix that ten requests share is stored once and read by each of them, at every step."""
+    sharing = Candidate("fu1", load=4000, found=60_000, capacity=20_000, need=500)
+    ranking = STILL.rank(Ask(4000), [sharing, Candidate("fu2", load=16_000, capacity=20_000)], random.Random(1))
+    assert [one.name for one in ranking] == ["fu2", "fu1"]
+    assert sharing.has_room
+    assert Candidate("unknown", found=100).work is None
+
+
 def test_it_puts_those_without_room_last() -> None:
     """smg#2518: whoever became full is not asked while another has room, whatever it has cached."""
     full = Candidate("fu1", overlap=4000, load=64_000, capacity=65_000, need=2000)

@@ -1,5 +1,6 @@
 """`manage.py routes explain` says what the web processes would do, and why."""
 
+import asyncio
 import json
 from io import StringIO
 from pathlib import Path
@@ -7,12 +8,14 @@ from typing import Any
 
 import pytest
 import redis
+import redis.asyncio
 from django.conf import settings
 from django.core.management import CommandError, call_command
 
 from engines.models import Pool, Replica
 from headrace.api import metrics
 from routing.breaker import CLOSED, OPEN
+from routing.found import KEY, FoundTokens
 from routing.models import Model, Route, Target
 from tenants.meters.meter import room_key
 
@@ -63,6 +66,23 @@ def test_it_shows_what_each_replica_holds_and_scores(route: Route) -> None:
     assert [(one["replica"], one["load"]) for one in (first, second)] == [("big/r1", 0), ("big/r0", 50_000)]
     assert first["score"] > second["score"]
     assert second["is_over"]
+
+
+async def _found_there(replica: str, tokens: int) -> None:
+    client, process = redis.asyncio.Redis.from_url(settings.REDIS_URL), FoundTokens()
+    process.enter(replica, tokens)
+    await process.refresh(client)
+    await client.aclose()
+
+
+def test_it_counts_what_requests_of_web_processes_found_in_the_cache(route: Route) -> None:
+    asyncio.run(_found_there("big/r0", 40_000))
+    try:
+        rows = explained("--prompt-tokens", "5000")["targets"][0]["replicas"]
+    finally:
+        with redis.Redis.from_url(settings.REDIS_URL) as client:
+            client.delete(KEY)
+    assert [(one["replica"], one["load"], one["found"]) for one in rows] == [("big/r1", 0, 0), ("big/r0", 0, 40_000)]
 
 
 def test_it_leaves_alone_what_a_breaker_of_a_web_process_leaves_alone(route: Route) -> None:
