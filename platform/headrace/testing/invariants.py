@@ -45,6 +45,15 @@ def parts(valkey: "redis.Redis", world: World, part: int) -> list[dict[str, Any]
     return [event for event in events(valkey, world) if event["part"] == part]
 
 
+def progress(valkey: "redis.Redis") -> dict[str, int]:
+    """Output tokens by request, as the holds have them."""
+    found = {}
+    for key in valkey.scan_iter("hr:hold:*"):
+        if said := valkey.hget(key, "progress"):
+            found[key.decode().removeprefix("hr:hold:")] = json.loads(said)["output_tokens"]
+    return found
+
+
 def charged(events: Iterable[dict[str, Any]], measure: str) -> Counter[str]:
     """Tokens by request, corrections added."""
     total: Counter[str] = Counter()

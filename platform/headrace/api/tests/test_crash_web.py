@@ -1,7 +1,6 @@
 """A web process dies, or freezes past its lease: its requests are settled without it, once."""
 
 import asyncio
-import json
 import signal
 import time
 from collections import Counter
@@ -13,7 +12,7 @@ import redis
 
 from headrace.api.tests.conftest import QUICK
 from headrace.testing.clients import streams
-from headrace.testing.invariants import charged, debt, eventually, idle, parts, reaped, settled
+from headrace.testing.invariants import charged, debt, eventually, idle, parts, progress, reaped, settled
 from headrace.testing.upstream import ScriptedUpstream, prompt
 from headrace.testing.web import WebProcess
 from headrace.testing.world import World
@@ -37,15 +36,6 @@ def victim(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> I
 def limited(world: World, victim: WebProcess) -> World:
     world.key, world.secret = world.add_key(output_tokens_per_minute=LIMIT, concurrency=50)
     return world.wait_known(victim)
-
-
-def progress(valkey: "redis.Redis") -> dict[str, int]:
-    """Output tokens by request, as the holds have them."""
-    found = {}
-    for key in valkey.scan_iter("hr:hold:*"):
-        if said := valkey.hget(key, "progress"):
-            found[key.decode().removeprefix("hr:hold:")] = json.loads(said)["output_tokens"]
-    return found
 
 
 async def test_it_charges_a_process_that_froze_past_its_lease_once_in_total(
