@@ -14,6 +14,7 @@ from django.urls.converters import StringConverter
 from django.utils import timezone
 
 from headrace.portal.access import OPERATOR, May, Rule, may
+from headrace.portal.refusing import operator_looks
 from headrace.portal.rows import rows_of
 from tenants import audit
 from tenants.models import Member, OperatorVisit, Tenant
@@ -61,7 +62,7 @@ def guarded(view: View[...], rule: Rule) -> Callable[..., HttpResponseBase]:
             if wanted is None:
                 return HttpResponseNotAllowed(rule.methods)
             if not may(entered.role, wanted):
-                raise PermissionDenied
+                raise operator_looks() if entered.role == OPERATOR else PermissionDenied
             with timezone.override(entered.tenant.time_zone):
                 return view(entered, **kwargs)
 

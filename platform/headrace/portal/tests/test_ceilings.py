@@ -28,7 +28,10 @@ def test_an_operators_budget_is_read_only_and_says_so(cast: Cast) -> None:
         assert "set by your operator" in page
         assert f"/budgets/{budget.pk}/change/" not in page
         change = f"/t/acme/budgets/{budget.pk}/change/"
-        assert client.get(change).status_code == 403
+        refusal = client.get(change)
+        assert refusal.status_code == 403
+        assert "The budget ceiling was set by the platform&#x27;s operators" in refusal.content.decode()
+        assert "role" not in re.sub(r'role="[^"]*"', "", refusal.content.decode())
         assert client.post(change, budget_form(amount="1000", hard="soft", enabled="")).status_code == 403
     budget.refresh_from_db()
     assert (budget.amount, budget.hard, budget.enabled) == (50, True, True)
@@ -88,7 +91,12 @@ def test_limits_for_a_model_that_an_operator_set_are_not_removed(cast: Cast) -> 
     row = cast.acme.limits
     alice = browser("alice")
     assert re.search(r"set by your operator", alice.get(LIMITS).content.decode())
-    assert alice.post(f"{LIMITS}{row.pk}/remove/").status_code == 403
+    refusal = alice.post(f"{LIMITS}{row.pk}/remove/")
+    assert (refusal.status_code, "Set by your operator" in refusal.content.decode()) == (403, True)
+    whole = ModelLimits.objects.create(tenant=cast.acme.tenant, model="demo", concurrency=90)
+    refusal = alice.get(f"{LIMITS}{whole.pk}/")
+    assert (refusal.status_code, "Set by your operator" in refusal.content.decode()) == (403, True)
+    assert browser("carol").get(f"/t/globex/budgets/limits/{whole.pk}/").status_code == 404
     assert alice.post(f"{LIMITS}{row.pk}/", {"concurrency": "10"}).status_code == 200
     assert alice.post(f"{LIMITS}{row.pk}/", {"concurrency": "2"}).status_code == 302
     row.refresh_from_db()

@@ -57,7 +57,7 @@ def test_it_keeps_the_operators_limits_out_of_reach(cast: Cast) -> None:
     whole = ModelLimits.objects.create(tenant=cast.acme.tenant, model="demo", concurrency=1)
     alice = browser("alice")
     for path in (f"{ALL}{whole.pk}/", f"{ALL}{whole.pk}/remove/"):
-        assert alice.post(path, {"concurrency": "9"}).status_code == 404
+        assert alice.post(path, {"concurrency": "9"}).status_code == 403
     assert "Say whose" in alice.post(f"{ALL}new/", form(project="", key="")).content.decode()
     assert ModelLimits.objects.get(pk=whole.pk).concurrency == 1
 

@@ -3,10 +3,10 @@
 from decimal import Decimal
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 
 from billing.models import Budget, BudgetAlert, SetBy
@@ -14,6 +14,7 @@ from headrace.portal import spending
 from headrace.portal.access import May
 from headrace.portal.forecast import forecasts
 from headrace.portal.forms.budgets import BudgetForm
+from headrace.portal.refusing import set_by_operator
 from headrace.portal.request import PortalRequest
 from tenants.models import ApiKey, Tenant
 
@@ -70,7 +71,8 @@ def one(request: PortalRequest, budget: int) -> HttpResponse:
 def change(request: PortalRequest, budget: int) -> HttpResponse:
     row = _budget(request, budget)
     if row.set_by != SetBy.TENANT:
-        raise PermissionDenied
+        there = reverse("portal:budgets-one", args=[request.tenant.slug, row.pk])
+        raise set_by_operator(f"The budget {row.name} was", (there, f"See {row.name}"))
     form = BudgetForm(request.tenant, request.POST or None, instance=row, sees_keys=request.may(May.SEE_KEYS))
     if request.method == "POST" and form.is_valid():
         form.write()

@@ -1,4 +1,5 @@
-"""What a page says when it cannot be shown. None of them tells whether what was asked for exists."""
+"""What a page says when it cannot be shown. None of them tells whether what was asked for exists,
+but a `Refused` of what the visitor may see."""
 
 import sys
 from typing import Any
@@ -7,13 +8,16 @@ from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from headrace.portal.refusing import Refused
+
 
 def bad(request: HttpRequest, exception: Any = None) -> HttpResponse:
     return render(request, "errors/400.html", status=400)
 
 
 def forbidden(request: HttpRequest, exception: Any = None) -> HttpResponse:
-    return render(request, "errors/403.html", status=403)
+    refused = exception if isinstance(exception, Refused) else None
+    return render(request, "errors/403.html", {"refused": refused}, status=403)
 
 
 def missing(request: HttpRequest, exception: Any = None) -> HttpResponse:

@@ -5,9 +5,11 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 
 from headrace.portal.access import May
 from headrace.portal.forms.limits import ModelLimitsForm
+from headrace.portal.refusing import Refused, set_by_operator
 from headrace.portal.request import PortalRequest
 from tenants.models import LIMIT_FIELDS, ApiKey, ModelLimits, Project, Tenant
 
@@ -50,7 +52,7 @@ def change(request: PortalRequest, limits: int) -> HttpResponse:
 def remove(request: PortalRequest, limits: int) -> HttpResponse:
     row = _limits(request, limits)
     if row.ceilings:  # an operator set some of them
-        raise PermissionDenied
+        raise _set_by_operator(request, row)
     row.delete()
     messages.success(request, f"The limits for {row.model} are gone. Those for all models hold on.")
     return redirect("portal:budgets-limits", request.tenant.slug)
@@ -58,12 +60,19 @@ def remove(request: PortalRequest, limits: int) -> HttpResponse:
 
 def _limits(request: PortalRequest, pk: int) -> ModelLimits:
     """A project's are for those who may change projects, a key's for those who may change keys (the page's rule)."""
-    row = _seen(request).exclude(project="", key="").filter(pk=pk).first()
+    row = _seen(request).filter(pk=pk).first()
     if row is None:
         raise Http404
+    if not row.project and not row.key:  # of all the tenant
+        raise _set_by_operator(request, row)
     if row.project and not request.may(May.CHANGE_PROJECTS):
         raise PermissionDenied
     return row
+
+
+def _set_by_operator(request: PortalRequest, row: ModelLimits) -> Refused:
+    there = reverse("portal:budgets-limits", args=[request.tenant.slug])
+    return set_by_operator(f"These limits for {row.model} were", (there, "See all limits"))
 
 
 def _seen(request: PortalRequest) -> QuerySet[ModelLimits]:
