@@ -3,19 +3,23 @@
 import csv
 import io
 import json
+import re
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any
 
 from django.apps import apps
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
+from django.utils.formats import date_format
 
 from headrace.portal.request import PortalRequest, asked
 from tenants.models import AuditEntry
 
 PAGE, MOST = 50, 10_000
 _HIDDEN = frozenset({"digest"})
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,9 @@ def _shown(entry: AuditEntry) -> Shown:
     before, after = entry.before or {}, entry.after or {}
     names = sorted(name for name in {**before, **after} if before.get(name) != after.get(name) and name not in _HIDDEN)
     return Shown(
-        entry, f"{_kind(table)} {key}", [(name, _text(before.get(name)), _text(after.get(name))) for name in names]
+        entry,
+        f"{_kind(table)} {key}",
+        [(name.replace("_", " "), _text(before.get(name)), _text(after.get(name))) for name in names],
     )
 
 
@@ -80,4 +86,15 @@ def _kind(table: str) -> str:
 def _text(value: Any) -> str:
     if value is None or value in ("", []):
         return "none"
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return _moment(value) if isinstance(value, str) and _TIME.match(value) else str(value)
+
+
+def _moment(text: str) -> str:
+    """A time as the database writes one, as people read it, in the tenant's zone; a text that is none, as it is."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    return date_format(timezone.localtime(at), "j M Y, H:i:s") if at.tzinfo else text
