@@ -55,7 +55,7 @@ def _money(answer: Answer) -> list[Tile]:
             Tile(
                 "Per million output tokens",
                 f"{answer.cost.per_million_output:,.4f}",
-                f"in the GPU-hour's currency; {answer.cost.per_million_output_at_capacity:,.4f} with every replica full",
+                f"as the GPU-hour; {answer.cost.per_million_output_at_capacity:,.4f} with every replica full",
             )
         )
     if even := answer.break_even:
