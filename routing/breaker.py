@@ -5,6 +5,8 @@
                trial fails, give or take a fifth, so that processes do not come back all at once.
     half-open  one request at a time passes. Its first byte closes the breaker, its failure opens it again.
 
+An upstream is its name and the model it is asked for, "NAME MODEL": a provider that limits one model serves another.
+
 What counts is failures of that upstream alone: what a client caused, and a client that left, say nothing of it. Each
 process keeps its own: no message has to arrive for it to work, and each sees enough of its own traffic.
 """
@@ -25,6 +27,7 @@ Told = Callable[[str, int], None]
 class _Breaker:
     def __init__(self, name: str) -> None:
         self.name, self.state = name, CLOSED
+        self.server = name.partition(" ")[0]
         self.failures = 0  # in a row, while closed
         self.pauses = 0  # in a row, without an answer that was completed
         self.until = 0.0
@@ -69,7 +72,7 @@ class Pass:
 class Breakers:
     """The breakers of a process, by the upstream's name. failures: so many in a row open one; 0: none ever opens.
 
-    told: hears of each change of state.
+    told: hears of each change of state, by server: the worst of its models.
     """
 
     def __init__(
@@ -122,4 +125,5 @@ class Breakers:
 
     def _change(self, breaker: _Breaker, state: int) -> None:
         breaker.state = state
-        self._told(breaker.name, state)
+        server = breaker.server
+        self._told(server, max(each.state for each in self._breakers.values() if each.server == server))

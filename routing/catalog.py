@@ -33,6 +33,11 @@ class Replica(msgspec.Struct, frozen=True):
     name: str
     upstream: Upstream
 
+    @property
+    def key(self) -> str:
+        """It and the model it is asked for: providers limit each model by itself, and one may be missing alone."""
+        return f"{self.name} {self.upstream.model}"
+
 
 class Target(msgspec.Struct, frozen=True):
     """Where a route leads: a pool with its replicas, or a hosted provider (one replica).

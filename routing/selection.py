@@ -111,7 +111,8 @@ class Selection:
         self._turn = 0
 
     def choices(self, route: Route, want: Want, *, besides: frozenset[str] = frozenset()) -> list[Choice]:
-        """All usable replicas of the targets that take such a request, target by target. `besides`: those tried.
+        """All usable replicas of the targets that take such a request, target by target. `besides`: those left out, by
+        their keys.
 
         Where none is, those of last resort: a request that may fail is better than one that surely does.
         """
@@ -133,7 +134,7 @@ class Selection:
         return [c for target in targets for c in self._last_resort(route, target, want, besides)]
 
     def _last_resort(self, route: Route, target: Target, want: Want, besides: frozenset[str]) -> list[Choice]:
-        hopeless = {r.name for r in target.replicas if not self._picture.reading(r.name).is_last_resort}
+        hopeless = {r.key for r in target.replicas if not self._picture.reading(r.name).is_last_resort}
         spared = besides | hopeless
         return self.of_target(route, target, want, besides=spared, whatever=True)
 
@@ -147,7 +148,7 @@ class Selection:
         whatever: bool = False,
     ) -> list[Choice]:
         """The usable replicas of one target, best first; `whatever`: those that are not usable too."""
-        replicas = {replica.name: replica for replica in target.replicas if replica.name not in besides}
+        replicas = {replica.name: replica for replica in target.replicas if replica.key not in besides}
         seen = {candidate.name: candidate for candidate in self.candidates(replicas.values(), want)}
         if whatever:
             seen = {name: msgspec.structs.replace(each, is_usable=True) for name, each in seen.items()}

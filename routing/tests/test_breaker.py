@@ -40,6 +40,22 @@ def test_it_opens_after_so_many_failures_in_a_row() -> None:
     assert breakers.wait("b") == 0
 
 
+def test_it_keeps_a_server_s_models_apart_and_tells_the_worst_of_them() -> None:
+    told: list[tuple[str, int]] = []
+    breakers = Breakers(failures=1, told=lambda name, state: told.append((name, state)), clock=(clock := Clock()))
+    for name in ("a large", "a small", "b large"):
+        leave = breakers.enter(name)
+        assert leave is not None
+        leave.failed(pause=30 if name == "a large" else 10)
+    assert [breakers.wait(name) for name in ("a large", "a small", "a other")] == [30, 10, 0]
+    clock.now += 10
+    trial = breakers.enter("a small")
+    assert trial is not None
+    trial.answered()
+    assert told == [("a", OPEN), ("a", OPEN), ("b", OPEN), ("a", OPEN), ("a", OPEN)]
+    assert (breakers.wait("a small"), breakers.wait("a large")) == (0, 20)
+
+
 def test_it_counts_neither_refusals_nor_those_who_leave() -> None:
     breakers, _, _ = made()
     for _ in range(10):

@@ -74,10 +74,10 @@ def is_retryable(error: UpstreamError) -> bool:
 
 
 async def _attempt(gateway: Gateway, exchange: Exchange, answer: Answering) -> None:
-    name = exchange.replica.name
-    leave = gateway.breakers.enter(name)
+    name, key = exchange.replica.name, exchange.replica.key
+    leave = gateway.breakers.enter(key)
     if leave is None:
-        raise LeftAlone("by its breaker", retry_after=gateway.breakers.wait(name))
+        raise LeftAlone("by its breaker", retry_after=gateway.breakers.wait(key))
     exchange.on_first_byte = leave.answered
     try:
         await answer.attempt()

@@ -66,6 +66,6 @@ def _fleet(gateway: Gateway, model: str) -> Any:
     route = gateway.snapshot.catalog.routes.get(model)
     if route is None:
         return None
-    names = [replica.name for target in route.targets for replica in target.replicas]
-    states = [(*gateway.placing.selection.standing(name), gateway.breakers.wait(name) > 0) for name in names]
+    replicas = [replica for target in route.targets for replica in target.replicas]
+    states = [(*gateway.placing.selection.standing(r.name), gateway.breakers.wait(r.key) > 0) for r in replicas]
     return route.targets, states

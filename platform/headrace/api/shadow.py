@@ -90,7 +90,7 @@ async def _copy(gateway: Gateway, exchange: Exchange, target: Target) -> str:
 
 def _places(gateway: Gateway, exchange: Exchange, target: Target) -> list[Place]:
     fit = fitting(gateway, exchange.principal, exchange.chat, exchange.route, target) if target.replicas else None
-    besides = frozenset(one.name for one in target.replicas if gateway.breakers.wait(one.name) > 0)
+    besides = frozenset(one.key for one in target.replicas if gateway.breakers.wait(one.key) > 0)
     choices = gateway.placing.selection.of_target(exchange.route, target, exchange.choice.want, besides=besides)
     return [(choice, fit) for choice in choices if fit is not None]
 

@@ -157,7 +157,7 @@ def told(
     unfit: Callable[[Target, Want], str | None] = lambda target, want: None,
     breakers: Mapping[str, int] | None = None,
 ) -> Explanation:
-    """`breakers`: their states by replica or provider; closed where none is told."""
+    """`breakers`: their states by replica or provider, the worst of its models; closed where none is told."""
     breakers = breakers or {}
     matched = selection.match(route, want)
     targets = []
@@ -171,7 +171,8 @@ def told(
             {"target": target.name, "conditions": str(target.conditions), "verdict": verdict, "replicas": rows}
         )
     fitting = [one for one in matched.targets if unfit(one, want) is None]
-    left_alone = frozenset(name for name, state in breakers.items() if state == OPEN)
+    every = (replica for target in fitting for replica in target.replicas)
+    left_alone = frozenset(each.key for each in every if breakers.get(each.name) == OPEN)
     choices = selection.choices_of(fitting, route, want, besides=left_alone)
     facts = want.facts
     request = {

@@ -15,6 +15,7 @@ from headrace.testing.clients import Caller
 from headrace.testing.invariants import eventually
 from headrace.testing.upstream import ScriptedUpstream, prompt
 from headrace.testing.web import WebProcess
+from routing.models import Target
 
 TOKENS = "tok0 tok1 tok2 tok3 tok4 "
 FAILURES = 5  # the breaker's default
@@ -99,6 +100,29 @@ def test_it_understands_every_form_of_waiting(spot: Place, bad: ScriptedUpstream
     waits = [int(spot.chat(model=model).headers["retry-after"]) for _ in range(3)]
     assert all(29 <= wait <= 60 for wait in waits), waits
     assert hits(bad) == 1
+
+
+@pytest.mark.parametrize(
+    "script", [{"status": 429, "retry_after": "30"}, {"status": 404}], ids=["limited", "not served"]
+)
+def test_it_asks_a_provider_for_another_model_than_the_one_it_keeps_back(
+    spot: Place, bad: ScriptedUpstream, script: dict[str, Any]
+) -> None:
+    """Providers limit each model by itself; and a model that is misspelt is no failure of the others."""
+    model, other = spot.add_route(Hosted(bad.url)), spot.add_route(Hosted(bad.url))
+    provider = Target.objects.get(route_id=model).provider
+    assert provider is not None
+    Target.objects.filter(route_id=other).update(provider=provider, upstream_model="smaller")
+    time.sleep(0.7)  # every process follows within half a second and a little
+    bad.script(**script)
+    for _ in range(FAILURES):
+        spot.chat(model=model)
+    left_alone = hits(bad)
+    bad.script()
+    assert spot.chat(model=model).status == 503
+    assert hits(bad) == left_alone
+    assert spot.chat(model=other).status == 200
+    assert spot.metric("headrace_breaker_state", replica=provider.name) == 2
 
 
 def test_it_does_not_ask_a_provider_again_that_wants_money(
