@@ -46,14 +46,17 @@ async def answer_by_any(gateway: Gateway, exchange: Exchange, answer: Answering)
     gateway.retries.note_request(exchange.route.model)
     failures: list[UpstreamError] = []
     tried: list[Replica] = []
+    first = exchange.target
     while True:
         tried.append(exchange.replica)
         try:
             await _attempt(gateway, exchange, answer)
             return
         except UpstreamError as error:
-            failures.append(error)
             _note(exchange, error)
+            if isinstance(error, Rejected) and failures and exchange.target != first:
+                raise _told(failures) from None  # what another target refuses, the first might have taken
+            failures.append(error)
             if exchange.has_first_byte or not is_retryable(error) or not exchange.chat.fallback:
                 raise
             if next(next_places(gateway, exchange, tried), None) is None:

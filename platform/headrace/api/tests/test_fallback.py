@@ -219,6 +219,25 @@ def test_it_tells_of_a_failure_before_it_tells_of_full_ones(
     assert (answer.status, answer.error["code"]) == (502, "upstream_error")
 
 
+@STREAMED
+def test_it_tells_no_client_that_its_request_is_at_fault_because_another_target_cannot_take_it(
+    place: Place, three: list[ScriptedUpstream], stream: bool
+) -> None:
+    """The first may take it once it is back: a client that is told 400 would not ask again."""
+    three[0].script(status=503, retry_after="4")
+    refusal = {"message": "This model's maximum context length is 8192 tokens."}
+    for upstream in three[1:]:
+        upstream.script(status=400, body=refusal)
+    answer = place.chat(model=place.add_route([three[0].url], [three[1].url]), stream=stream)
+    assert (answer.status, answer.error["code"], answer.headers["retry-after"]) == (503, "no_capacity", "4")
+    told = answer.record["labels"]["attempts"]
+    assert ("Busy" in told, "Rejected" in told) == (True, True)
+    three[0].script(status=500)
+    model = place.add_route([three[0].url, three[2].url], policy="round_robin")
+    codes = {place.chat(model=model, stream=stream).error["code"] for _ in range(2)}
+    assert codes == {"context_length_exceeded"}, "another replica speaks for its target"
+
+
 def test_it_gives_a_status_of_its_own_when_both_fail_after_their_role(
     place: Place, three: list[ScriptedUpstream]
 ) -> None:
