@@ -2,7 +2,8 @@
 
     closed     requests pass. FAILURES in a row open it; so does, at once, an upstream that says how long to stay away.
     open       nothing passes until its pause is over: what Retry-After said, else 1 s, doubling up to 60 s each time a
-               trial fails, give or take a fifth, so that processes do not come back all at once.
+               trial fails, give or take a fifth, so that processes do not come back all at once; cut short, unless it
+               was asked for, once probes say that it serves again.
     half-open  one request at a time passes. Its first byte closes the breaker, its failure opens it again.
 
 An upstream is its name and the model it is asked for, "NAME MODEL": a provider that limits one model serves another.
@@ -13,7 +14,7 @@ process keeps its own: no message has to arrive for it to work, and each sees en
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Set
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 # What an upstream may ask for itself, in seconds.
@@ -31,6 +32,7 @@ class _Breaker:
         self.failures = 0  # in a row, while closed
         self.pauses = 0  # in a row, without an answer that was completed
         self.until = 0.0
+        self.is_asked = False  # whether the upstream itself told until when
         self.epoch = 0  # how often it opened: what began before says nothing any more
         self.trial: Pass | None = None
 
@@ -80,6 +82,7 @@ class Breakers:
     ) -> None:
         self._failures, self._told, self._clock = failures, told, clock
         self._breakers: dict[str, _Breaker] = {}
+        self._serving: Set[tuple[str, int]] = frozenset()
 
     def wait(self, name: str) -> float:
         """How many seconds until `name` may be asked; 0: now."""
@@ -102,11 +105,21 @@ class Breakers:
             breaker.trial = leave
         return leave
 
+    def see(self, serving: Set[tuple[str, int]]) -> None:
+        """Learn which servers serve by their probes, and which start of each it is. Those that did not a moment ago may
+        be tried at once: after a long outage the pause would keep them idle for up to a minute."""
+        back = {server for server, _ in serving - self._serving}
+        self._serving = serving
+        for breaker in self._breakers.values() if back else ():
+            if breaker.state == OPEN and not breaker.is_asked and breaker.server in back:
+                breaker.until = self._clock()
+
     def _judge(self, breaker: _Breaker, pause: float | None) -> None:
         if self._failures and (pause is not None or breaker.state == HALF_OPEN or breaker.failures >= self._failures):
             self._open(breaker, pause)
 
     def _open(self, breaker: _Breaker, pause: float | None) -> None:
+        breaker.is_asked = pause is not None
         if pause is None:
             pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**breaker.pauses) * random.uniform(0.8, 1.2)
             breaker.pauses = min(breaker.pauses + 1, 10)
@@ -117,6 +130,7 @@ class Breakers:
 
     def _prolong(self, breaker: _Breaker, pause: float) -> None:
         if breaker.state == OPEN:
+            breaker.is_asked = True
             breaker.until = max(breaker.until, self._clock() + min(pause, LONGEST_ASKED))
 
     def _close(self, breaker: _Breaker) -> None:

@@ -117,6 +117,26 @@ def test_it_stays_away_for_as_long_as_it_was_told() -> None:
     assert breakers.wait("a") == 600
 
 
+def test_it_tries_at_once_what_its_probes_say_serves_again() -> None:
+    breakers, clock, _ = made()
+    breakers.see({("a", 0), ("b", 0)})
+    fail(breakers, 3)
+    breakers.see({("a", 0)})  # its probes never failed
+    assert breakers.wait("a") > 0
+    breakers.see({("b", 0)})
+    breakers.see({("a", 0), ("b", 0)})
+    assert breakers.wait("a") == 0
+    fail(breakers)
+    breakers.see({("a", 1), ("b", 0)})  # started anew, too quickly for probes to fail
+    assert breakers.wait("a") == 0
+    entered(breakers).failed(pause=30)
+    breakers.see(set())
+    breakers.see({("a", 1)})
+    assert breakers.wait("a") == 30, "its own word"
+    clock.now += 30
+    assert breakers.wait("a") == 0
+
+
 def test_it_hears_no_verdict_of_attempts_that_began_before_it_opened() -> None:
     breakers, clock, _ = made()
     old = entered(breakers)

@@ -11,8 +11,9 @@ import redis.asyncio
 from django.conf import settings
 
 from engines.client import Client
+from engines.load.figures import State
 from engines.load.outcomes import Outcomes
-from engines.load.picture import Picture
+from engines.load.picture import REFRESH_SECONDS, Picture
 from headrace.api import metrics
 from headrace.api.estimate import Estimator
 from headrace.api.placing import Placing
@@ -89,9 +90,17 @@ class Gateway:
             self.placing.tell_for_ever,
             self.placing.hear_for_ever,
             self.load.follow,
+            self._see_recoveries,
             self._report_outcomes,
         )
         self._loops = [asyncio.create_task(_kept_going(loop)) for loop in loops]
+
+    async def _see_recoveries(self) -> None:
+        """Have breakers hear of the replicas that serve again; for ever."""
+        while True:
+            await asyncio.sleep(REFRESH_SECONDS)
+            reports = self.load.fleet.replicas.items()
+            self.breakers.see({(name, each.started) for name, each in reports if each.state is State.READY})
 
     async def _report_outcomes(self) -> None:
         """Tell the collector each second what became of requests, and whose streams deliver; for ever."""

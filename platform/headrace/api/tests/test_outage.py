@@ -9,7 +9,10 @@ from typing import Any
 
 import httpx
 import pytest
+import redis
 
+from engines.load.figures import State
+from headrace.api.tests.busy import capacity
 from headrace.api.tests.calling import Hosted, Place
 from headrace.testing.clients import Caller
 from headrace.testing.invariants import eventually
@@ -164,6 +167,25 @@ def test_the_others_of_a_burst_that_comes_as_it_tries_again_cost_no_retries(
     assert Counter(answer.status_code for answer in answers) == {200: 40}
     assert Counter(answer.headers["x-headrace-target"][-1] for answer in answers) == {"0": 1, "1": 39}
     assert hits(bad) == FAILURES + 1
+
+
+def test_it_does_not_wait_out_its_pause_once_an_engine_serves_again(
+    spot: Place, bad: ScriptedUpstream, valkey: "redis.Redis"
+) -> None:
+    """Its pause is 8 s by then, give or take a fifth."""
+    bad.script(status=500)
+    model = spot.add_route([bad.url])
+    replica = f"{model.lower()}-0/r0"
+    with capacity(valkey, 100_000, replica) as states:
+        while hits(bad) < FAILURES + 3:
+            spot.chat(model=model)
+            time.sleep(0.1)
+        states[replica] = State.DOWN
+        time.sleep(1.2)  # every process has read it by then
+        assert spot.chat(model=model).status == 503
+        bad.script()
+        states[replica] = State.READY
+        eventually(lambda: spot.chat(model=model).status == 200, 4)
 
 
 def test_it_lets_no_one_shut_an_upstream_for_others(spot: Place, bad: ScriptedUpstream) -> None:
