@@ -8,6 +8,7 @@ from typing import Any
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "headrace.settings")
+os.environ.setdefault("HEADRACE_DB_POOLED", "1")  # each request has a thread of its own, which would connect anew
 # Django has to be set up before anything below reads its settings.
 _screens = get_asgi_application()
 

@@ -4,7 +4,7 @@ headrace_owner   owns the tables; runs migrations
 headrace_app     the screens and the API: row-level security binds it
 headrace_system  worker, admin and snapshot: passes row-level security
 
-None can log in. A login is made a member of them, and Django takes the one a connection is meant for (`assume_role`).
+None can log in. A login is made a member of them, and each connection begins as the one it is meant for (settings.py).
 What each may do with the tables is said where the tables are made, in the migrations.
 """
 

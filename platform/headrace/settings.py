@@ -33,7 +33,9 @@ def database(url: str, role: str, *, pooled: bool = False) -> dict[str, Any]:
     parts = urlsplit(url)
     if parts.scheme not in {"postgres", "postgresql"}:
         raise env.BadSetting(f"DATABASE_URL must begin with postgresql://, not {parts.scheme}://")
-    options: dict[str, Any] = {"assume_role": role}
+    # The role as the connection begins with it: Django's `assume_role` asks the pool for a connection to make one.
+    # What is given here takes the place of PGOPTIONS, which libpq would have read.
+    options: dict[str, Any] = {"options": f"{env.text('PGOPTIONS', '')} -c role={role}".strip()}
     if pooled:
         options["pool"] = {"min_size": 1, "max_size": env.integer("HEADRACE_DB_POOL", 8, least=1), "timeout": 5}
     return {
@@ -45,7 +47,7 @@ def database(url: str, role: str, *, pooled: bool = False) -> dict[str, Any]:
         "PORT": str(parts.port or ""),
         "OPTIONS": options,
         "CONN_MAX_AGE": 0,
-        "DISABLE_SERVER_SIDE_CURSORS": pooled,
+        "CONN_HEALTH_CHECKS": pooled,  # the database may have restarted since
     }
 
 

@@ -43,7 +43,7 @@ def settle(*events: Event) -> None:
 def damage(sql: str) -> None:
     """Change rows that nothing may change."""
     with connection.cursor() as cursor:
-        cursor.execute("RESET ROLE")
+        cursor.execute("SET ROLE NONE")
         cursor.execute("SET LOCAL session_replication_role = replica")
         cursor.execute(sql)
         cursor.execute("SET LOCAL session_replication_role = origin")

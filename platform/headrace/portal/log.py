@@ -46,6 +46,8 @@ def page(tenant: Tenant, chosen: dict[str, str], before: Place | None) -> Page:
             Q(admitted_at__lt=before.admitted_at) | Q(request_id__lt=before.request_id)
         )
     wanted = {name: value for name, value in chosen.items() if value}
+    if wanted.get("status", Status.OK) != Status.OK:
+        rows = narrowed(rows, {"status": wanted.pop("status")})  # an index has these
     if not wanted:
         return _cut(list(rows[: PAGE + 1]))
     edge = rows[WINDOW : WINDOW + 1].first()

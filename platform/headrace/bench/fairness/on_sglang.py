@@ -1,10 +1,10 @@
 """The same two situations on the real SGLang, small enough for a CPU: through a whole Headrace, in real seconds.
 
 The room of its one replica is made small (ROOM tokens), so that requests wait at the gateway as they would for a large
-one, and not inside the engine; what batch leaves open of it is larger than any of the people's requests. Sizes are a
-fifth to a half of the simulated ones, and answers short: on a CPU an output token takes as long as eight of input, so
-that of longer answers virtual tokens would not be the engine's time. A chunk of prefill takes about as long as a step
-of decoding: people wait for what is in progress.
+one, and not inside the engine; what batch leaves open of it holds four of the people's requests, as a large one's would
+hold many. Answers are short: on a CPU an output token takes as long as eight of input, so that of longer answers
+virtual tokens would not be the engine's time. SGLang reads a prompt to its end before the next, and decodes when there
+is none to read: people wait for the request in progress, so those of batch are short beside theirs.
 """
 
 import asyncio
@@ -35,12 +35,13 @@ from routing.fairness.order import cost
 
 MODEL = "smollm2"
 # Of an engine started here. It runs all that the gateway lets in: none has to be put back for another.
-FLAGS = ("--max-total-tokens=16384", "--max-running-requests=48", "--chunked-prefill-size=128")
-ROOM = 7300  # tokens: of batch ten requests and the open door
+FLAGS = ("--max-total-tokens=16384", "--max-running-requests=128", "--chunked-prefill-size=128")
+ROOM = 13_300  # tokens: of batch eighty requests and the open door
 PEOPLE_RATE, OUTPUT = 0.4, 5
-PEOPLE_WORDS, BATCH_WORDS, TWIN_WORDS = Size(350, 0.5, 100, 800), Size(550, 0.3, 250, 900), Size(150, 0.3, 50, 300)
-FLOOD, LESSER, GREATER = 40, 24, 240  # asked at any time: by the batch tenant, and by the twins
-SECONDS, TWIN_SECONDS, OPEN_SECONDS, WARMUP = 80.0, 45.0, 40.0, 5.0
+PEOPLE_WORDS, BATCH_WORDS = Size(350, 0.5, 100, 800), Size(100, 0.3, 50, 150)
+FLOOD, LESSER, GREATER = 160, 80, 800  # asked at any time: by the batch tenant, and by the twins
+QUEUE = 4000  # waiting at most; a tenant's part of it takes the greater twin
+SECONDS, TWIN_SECONDS, OPEN_SECONDS, WARMUP = 80.0, 60.0, 40.0, 10.0
 PEOPLE, BATCH, TWINS = "tenant-0", "tenant-1", ("tenant-2", "tenant-3")
 
 
@@ -58,7 +59,7 @@ def headrace(engine: str, say: Say) -> Iterator[tuple[str, dict[str, str]]]:
     for tenant in said["tenants"]:
         tenant["keys"][0]["priority"] = "interactive"
     said["pools"][0]["orders_by_priority"] = "SGLANG_URL" not in os.environ  # `make sglang` starts it so
-    said["models"][0]["route"]["queue"] = {"timeout": 300, "length": 1000}
+    said["models"][0]["route"]["queue"] = {"timeout": 600, "length": QUEUE}
     installation = Installation(said)
     say("setting up Headrace")
     with TemporaryDirectory(prefix="headrace-bench-") as folder:
@@ -95,8 +96,8 @@ async def one_run(url: str, engine: str, keys: dict[str, str], seed: int, say: S
     def people(clients: Clients) -> None:
         clients.people(PEOPLE, keys[PEOPLE], rate=PEOPLE_RATE, words=PEOPLE_WORDS, output=OUTPUT)
 
-    def heap(clients: Clients, tenant: str, at_once: int, priority: str, words: Size = BATCH_WORDS) -> None:
-        clients.heap(tenant, keys[tenant], at_once=at_once, words=words, output=OUTPUT, priority=priority)
+    def heap(clients: Clients, tenant: str, at_once: int, priority: str) -> None:
+        clients.heap(tenant, keys[tenant], at_once=at_once, words=BATCH_WORDS, output=OUTPUT, priority=priority)
 
     def both(clients: Clients) -> None:
         people(clients)
@@ -104,7 +105,7 @@ async def one_run(url: str, engine: str, keys: dict[str, str], seed: int, say: S
 
     def twins(clients: Clients) -> None:
         for tenant, at_once in zip(TWINS, (LESSER, GREATER), strict=True):
-            heap(clients, tenant, at_once, "standard", TWIN_WORDS)
+            heap(clients, tenant, at_once, "standard")
 
     async def during(seconds: float, begin: Callable[[Clients], None]) -> Situation:
         return await situation(url, engine, seed, seconds, begin)

@@ -12,6 +12,7 @@ import django
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "headrace.settings")
+    os.environ.setdefault("HEADRACE_DB_POOLED", "1")  # as in a web process
     django.setup()
     from headrace.bench.benchmark import BenchmarkFailed  # noqa: PLC0415  there are no settings before
     from headrace.bench.ledger import closing, pages, queries, rollups  # noqa: PLC0415
