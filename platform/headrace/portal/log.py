@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
 from billing.models import Status, UsageRecord
+from billing.models.usage_record import UsageQuerySet
 from tenants.models import Tenant
 
 PAGE = 50
@@ -66,7 +67,7 @@ def recent(tenant: Tenant, chosen: dict[str, str], since: datetime) -> list[Usag
     return list(narrowed(rows, {name: value for name, value in chosen.items() if value})[:PAGE])
 
 
-def narrowed(rows: QuerySet[UsageRecord], wanted: dict[str, str]) -> QuerySet[UsageRecord]:
+def narrowed(rows: UsageQuerySet[UsageRecord], wanted: dict[str, str]) -> UsageQuerySet[UsageRecord]:
     """Of `status` "failed" is all that went wrong on our side or the engine's."""
     conditions: dict[str, Any] = dict(wanted)
     if conditions.get("status") == "failed":
