@@ -23,10 +23,12 @@ _MIN_SPAN = 60.0
 _LATE = timedelta(minutes=2)
 _PERIOD = timedelta(seconds=10)
 
-# Hours of each pool: sampled, used, or in between. `span` is how many seconds could have been sampled (none before the
+# Hours of each pool that were sampled or used. `span` is how many seconds could have been sampled (none before the
 # pool's first sample, or to come), `main` the currency of most of the cost. A replica's rate counts for the best hour
 # where at least one was up for half of it. Buckets are local days and months; hours, which a clock set back has twice,
-# are of UTC.
+# are of UTC. A bucket has the hours that begin in it; those
+# that nobody sampled or used are what is left of its span.
+_NEXT_HOUR = "date_trunc('hour', {} + interval '1 hour' - interval '1 microsecond', 'UTC')"  # of UTC, unless it is one
 _HOURS = f"""
 WITH pools AS (
     SELECT * FROM unnest(%(pools)s::text[], %(firsts)s::timestamptz[], %(untils)s::timestamptz[])
@@ -38,26 +40,34 @@ WITH pools AS (
 ), used AS (
     SELECT number, hour, sum(output_tokens) AS output
     FROM billing_targethour JOIN pools ON pool = target WHERE hour >= %(first)s AND hour < %(end)s GROUP BY 1, 2
-), known AS (
-    SELECT number, hour FROM sampled UNION SELECT number, hour FROM used
-    UNION SELECT number, hour FROM pools, generate_series(
-        greatest(%(first)s, date_trunc('hour', first_at, 'UTC')), until - interval '1 microsecond', '1 hour') AS hour
 ), hours AS (
     SELECT *, coalesce(up, 0) AS up_seconds, greatest(0, date_part('epoch',
                least(hour + interval '1 hour', until) - greatest(hour, first_at))) AS span
-    FROM known JOIN pools USING (number) LEFT JOIN sampled USING (number, hour) LEFT JOIN used USING (number, hour)
+    FROM sampled FULL JOIN used USING (number, hour) JOIN pools USING (number)
 ), judged AS MATERIALIZED (
     SELECT number, pool, hour, main, up_seconds, output, span, greatest(0, span - coalesce(covered, 0)) AS gap,
            span < {_MIN_SPAN} OR coalesce(covered, 0) >= {SEEN_SHARE} * span AS seen,
            CASE WHEN %(by)s = 'hour' THEN hour AT TIME ZONE 'UTC'
                 ELSE date_trunc(%(by)s, hour AT TIME ZONE %(zone)s) END AS bucket
     FROM hours
+), unit AS (
+    SELECT CASE WHEN %(by)s = 'hour' THEN 'UTC' ELSE %(zone)s END AS zone, ('1 ' || %(by)s)::interval AS step
+), buckets AS (
+    SELECT pool, bucket, date_part('epoch', least({_NEXT_HOUR.format("(bucket + step) AT TIME ZONE zone")}, until)
+               - greatest({_NEXT_HOUR.format("bucket AT TIME ZONE zone")}, %(first)s, first_at)) AS span
+    FROM pools, unit, generate_series(
+        date_trunc(%(by)s, date_trunc('hour', greatest(%(first)s, first_at), 'UTC') AT TIME ZONE zone),
+        (until - interval '1 microsecond') AT TIME ZONE zone, step) AS bucket
 )"""
 _SUMS = f"""{_HOURS}
 SELECT pool, bucket, seen, main, NULL AS model, NULL AS currency, sum(up_seconds), sum(gap), max(hour),
        max(coalesce(output, 0) / (up_seconds / 3600)) FILTER (WHERE seen AND span >= 1800 AND up_seconds >= 1800),
        0, 0, 0, 0
 FROM judged GROUP BY 1, 2, 3, 4
+UNION ALL
+SELECT pool, bucket, false, NULL, NULL, NULL, 0, span - coalesce(known, 0), NULL, NULL, 0, 0, 0, 0
+FROM buckets LEFT JOIN (SELECT pool, bucket, sum(span) AS known FROM judged GROUP BY 1, 2) AS j USING (pool, bucket)
+WHERE span - coalesce(known, 0) > 0.5
 UNION ALL
 SELECT j.pool, bucket, seen, main, NULL, currency, 0, 0, NULL, NULL, 0, 0, 0, sum(cost)
 FROM judged AS j JOIN engines_poolhour AS p ON p.pool = j.pool AND p.hour = j.hour GROUP BY 1, 2, 3, 4, 6
@@ -160,7 +170,9 @@ def _add(
     amount: Decimal,
 ) -> None:
     if currency is None:
-        stretch.up_seconds, stretch.gap, stretch.last_hour = up_seconds, gap, last_hour
+        stretch.up_seconds += up_seconds
+        stretch.gap += gap
+        stretch.last_hour = last_hour or stretch.last_hour
         worked.best = max(filter(None, (worked.best, float(best or 0))), default=None)
     elif model is None:
         stretch.cost[currency] = amount
