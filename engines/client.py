@@ -167,7 +167,8 @@ class Client:
             _parsed(upstream.base_url + upstream.protocol.chat_path),
             content=body,
             headers=_CHAT_HEADERS | upstream.headers() | (headers or {}),
-            extensions={"timeout": {"connect": connect_timeout}},
+            # `pool` bounds the whole way to a connection, looking up the host's name included; nobody waits for a pool.
+            extensions={"timeout": {"connect": connect_timeout, "pool": connect_timeout}},
         )
         is_reused.set(False)
         on_connected.set(connected)

@@ -15,6 +15,7 @@ from engines.errors import (
     Failed,
     Rejected,
     Stale,
+    TimedOut,
     Unreachable,
     UpstreamError,
 )
@@ -125,6 +126,18 @@ async def test_it_knows_a_stale_connection_from_a_fresh_one(client: Client) -> N
             await answer.close()
             with pytest.raises(Stale):
                 await client.chat(upstream, b"{}", connect_timeout=5)
+
+
+async def test_it_gives_up_a_host_whose_name_nobody_looks_up(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def never(*arguments: object, **options: object) -> None:
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", never)
+    upstream = Upstream(PROTOCOLS["openai"], "http://engine.example:30000", "m")
+    with pytest.raises(TimedOut) as raised:
+        async with asyncio.timeout(10):
+            await client.chat(upstream, b"{}", connect_timeout=0.2)
+    assert raised.value.which == "connect"
 
 
 async def test_it_bounds_a_body(client: Client) -> None:
