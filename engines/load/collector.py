@@ -46,7 +46,7 @@ class Watched:
 
     def seen(self) -> Seen:
         poll = self.poll
-        return Seen(poll.probe, poll.probes_failed, poll.heard_at, self.counted)
+        return Seen(poll.probe, poll.probes_failed, poll.heard_at, poll.load_at, self.counted)
 
     def report(self, now: float, now_ms: int) -> Report:
         """As it is published. Loads carry the time of their reading, by Redis's clock."""

@@ -2,7 +2,8 @@
 
 - Ejected: EJECT_AFTER real failures in a row, whatever its health says. Deadlines passed count only while none of its
   streams delivers: an engine that writes is overloaded, not dead.
-- Down: DOWN_AFTER probes in a row failed, and no real request was answered lately.
+- Down: DOWN_AFTER probes in a row failed, and no real request was answered lately. An engine that tells its load while
+  its health hangs is busy with a long prompt, not down: its next requests wait. One that is stuck fails those it has.
 - Back: the first probe or answer after that (of an ejected one after a pause that doubles with each ejection). Its
   share of new requests then rises over RAMP_SECONDS; a failure meanwhile ejects it again.
 """
@@ -26,11 +27,15 @@ UP_FOR = 12.0
 
 
 class Seen(msgspec.Struct):
-    """What is known of a replica now. `..._at`: seconds of the caller's clock; None: never. See Poll for `probe`."""
+    """What is known of a replica now. `..._at`: seconds of the caller's clock; None: never. See Poll for `probe`.
+
+    loaded_at: when it last told its load.
+    """
 
     probe: str = ""
     probes_failed: int = 0
     heard_at: float | None = None
+    loaded_at: float | None = None
     counted: Counted = msgspec.field(default_factory=Counted)
 
 
@@ -58,7 +63,7 @@ class Condition:
         """Take in what is known; whether it was ejected just now."""
         new_failures = self._take(now, seen.counted)
         serves = seen.probe == "ok" or self._answers(now)
-        is_gone = seen.probes_failed >= DOWN_AFTER and not self._answers(now)
+        is_gone = seen.probes_failed >= DOWN_AFTER and not self._answers(now) and not _is_busy(now, seen)
         match self.state:
             case State.STARTING if serves:
                 self._become(State.READY)
@@ -123,6 +128,10 @@ class Condition:
 
     def _pause(self) -> float:
         return min(LONGEST_PAUSE, PAUSE_SECONDS * float(2 ** min(10, max(0, self.ejections - 1))))
+
+
+def _is_busy(now: float, seen: Seen) -> bool:
+    return seen.probe == "silent" and seen.loaded_at is not None and now - seen.loaded_at <= ANSWERS_COUNT_FOR
 
 
 _WHY_DOWN = {

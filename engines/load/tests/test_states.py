@@ -52,7 +52,7 @@ def test_it_takes_back_an_ejected_one_slowly_and_ejects_it_again_for_longer_at_i
     assert state(condition) is State.READY
     assert condition.weight(11, OK) == FIRST_WEIGHT
     assert condition.weight(26, OK) == pytest.approx(0.5)
-    assert condition.judge(27, Seen("ok", 0, 0.0, Counted(failed=1, hard=1)))
+    assert condition.judge(27, Seen("ok", 0, 0.0, counted=Counted(failed=1, hard=1)))
     condition.judge(46, OK)
     assert state(condition) is State.EJECTED
     condition.judge(47, OK)
@@ -77,6 +77,25 @@ def test_it_keeps_one_whose_health_hangs_while_its_streams_deliver() -> None:
     assert state(condition) is State.READY
     condition.judge(36, seen("silent", 36, beats=29))
     assert state(condition) is State.DOWN
+
+
+def test_it_takes_one_for_busy_whose_health_hangs_while_it_tells_its_load() -> None:
+    condition = ready()
+    for second in range(1, 30):
+        busy = Seen("silent", second, heard_at=second, loaded_at=second)
+        condition.judge(second, busy)
+        assert condition.weight(second, busy) == DOUBTED_WEIGHT
+    assert state(condition) is State.READY
+    condition.judge(36, Seen("silent", 36, heard_at=29, loaded_at=29))
+    assert state(condition) is State.DOWN
+    refuses = ready()
+    refuses.judge(3, Seen("starting", 3, heard_at=3, loaded_at=3))
+    assert state(refuses) is State.DOWN, "its health says that it does not serve"
+
+
+def test_it_ejects_one_that_tells_its_load_and_answers_nothing() -> None:
+    condition = ready()
+    assert condition.judge(9, Seen("silent", 4, heard_at=9, loaded_at=9, counted=Counted(slow=3)))
 
 
 def test_it_is_down_after_three_failed_probes_and_doubted_before() -> None:
