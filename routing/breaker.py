@@ -14,7 +14,7 @@ process keeps its own: no message has to arrive for it to work, and each sees en
 
 import random
 import time
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 # What an upstream may ask for itself, in seconds.
@@ -33,6 +33,7 @@ class _Breaker:
         self.pauses = 0  # in a row, without an answer that was completed
         self.until = 0.0
         self.is_asked = False  # whether the upstream itself told until when
+        self.is_over = False  # whether it was told that its pause is
         self.epoch = 0  # how often it opened: what began before says nothing any more
         self.trial: Pass | None = None
 
@@ -74,7 +75,8 @@ class Pass:
 class Breakers:
     """The breakers of a process, by the upstream's name. failures: so many in a row open one; 0: none ever opens.
 
-    told: hears of each change of state, by server: the worst of its models.
+    told: hears of each change of state, by server: the worst of its models. One whose pause is over counts as half-open
+    there, though nobody tries it.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class Breakers:
         self._failures, self._told, self._clock = failures, told, clock
         self._breakers: dict[str, _Breaker] = {}
         self._serving: Set[tuple[str, int]] = frozenset()
+        self._upstreams: Mapping[str, object] = {}
 
     def wait(self, name: str) -> float:
         """How many seconds until `name` may be asked; 0: now."""
@@ -100,6 +103,7 @@ class Breakers:
         breaker = self._breakers.setdefault(name, _Breaker(name))
         leave = Pass(self, breaker)
         if breaker.state == OPEN:
+            breaker.is_over = False
             self._change(breaker, HALF_OPEN)
         if breaker.state == HALF_OPEN:
             breaker.trial = leave
@@ -110,9 +114,25 @@ class Breakers:
         be tried at once: after a long outage the pause would keep them idle for up to a minute."""
         back = {server for server, _ in serving - self._serving}
         self._serving = serving
-        for breaker in self._breakers.values() if back else ():
-            if breaker.state == OPEN and not breaker.is_asked and breaker.server in back:
-                breaker.until = self._clock()
+        now = self._clock()
+        for breaker in self._breakers.values():
+            if breaker.state == OPEN and not breaker.is_over:
+                if breaker.server in back and not breaker.is_asked:
+                    breaker.until = now
+                if breaker.until <= now:
+                    breaker.is_over = True
+                    self._tell(breaker.server)
+
+    def keep(self, upstreams: Mapping[str, object]) -> None:
+        """Forget those that are no longer there, by name, and those that are another than before: at another address,
+        say, or with another key."""
+        before, self._upstreams = self._upstreams, upstreams
+        for name, breaker in list(self._breakers.items()):
+            if name not in upstreams or upstreams[name] != before.get(name, upstreams[name]):
+                breaker.epoch += 1  # what runs there says nothing any more
+                breaker.state = CLOSED
+                del self._breakers[name]
+                self._tell(breaker.server)
 
     def _judge(self, breaker: _Breaker, pause: float | None) -> None:
         if self._failures and (pause is not None or breaker.state == HALF_OPEN or breaker.failures >= self._failures):
@@ -124,13 +144,13 @@ class Breakers:
             pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**breaker.pauses) * random.uniform(0.8, 1.2)
             breaker.pauses = min(breaker.pauses + 1, 10)
         breaker.epoch += 1
-        breaker.failures, breaker.trial = 0, None
+        breaker.failures, breaker.trial, breaker.is_over = 0, None, False
         breaker.until = self._clock() + min(pause, LONGEST_ASKED)
         self._change(breaker, OPEN)
 
     def _prolong(self, breaker: _Breaker, pause: float) -> None:
         if breaker.state == OPEN:
-            breaker.is_asked = True
+            breaker.is_asked, breaker.is_over = True, False
             breaker.until = max(breaker.until, self._clock() + min(pause, LONGEST_ASKED))
 
     def _close(self, breaker: _Breaker) -> None:
@@ -139,5 +159,8 @@ class Breakers:
 
     def _change(self, breaker: _Breaker, state: int) -> None:
         breaker.state = state
-        server = breaker.server
-        self._told(server, max(each.state for each in self._breakers.values() if each.server == server))
+        self._tell(breaker.server)
+
+    def _tell(self, server: str) -> None:
+        states = (HALF_OPEN if one.is_over else one.state for one in self._breakers.values() if one.server == server)
+        self._told(server, max(states, default=CLOSED))

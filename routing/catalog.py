@@ -94,6 +94,12 @@ class Catalog(msgspec.Struct, frozen=True):
     routes: dict[str, Route]
 
     @property
+    def upstreams(self) -> dict[str, Upstream]:
+        """All that routes lead to, by their replicas' keys."""
+        every = (replica for route in self.routes.values() for target in route.targets for replica in target.replicas)
+        return {replica.key: replica.upstream for replica in every}
+
+    @property
     def replica_names(self) -> set[str]:
         """All replicas that routes lead to."""
         return {

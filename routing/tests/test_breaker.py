@@ -137,6 +137,35 @@ def test_it_tries_at_once_what_its_probes_say_serves_again() -> None:
     assert breakers.wait("a") == 0
 
 
+def test_it_says_that_a_pause_is_over_although_nobody_tries() -> None:
+    breakers, clock, states = made()
+    fail(breakers, 3)
+    breakers.see(set())
+    assert states == [OPEN]
+    clock.now += 2
+    breakers.see(set())
+    breakers.see(set())
+    assert states == [OPEN, HALF_OPEN]
+    fail(breakers)
+    assert states == [OPEN, HALF_OPEN, HALF_OPEN, OPEN]
+
+
+def test_it_forgets_what_is_gone_or_another() -> None:
+    breakers, _, states = made()
+    breakers.keep({"a": "http://one"})
+    late = entered(breakers)
+    fail(breakers, 3)
+    breakers.keep({"a": "http://one", "b": "http://two"})
+    assert breakers.wait("a") > 0
+    breakers.keep({"a": "http://elsewhere"})
+    assert (breakers.wait("a"), states) == (0, [OPEN, CLOSED])
+    late.failed(pause=30)
+    assert (breakers.wait("a"), states) == (0, [OPEN, CLOSED])
+    fail(breakers, 3)
+    breakers.keep({})
+    assert (breakers.wait("a"), states) == (0, [OPEN, CLOSED, OPEN, CLOSED])
+
+
 def test_it_hears_no_verdict_of_attempts_that_began_before_it_opened() -> None:
     breakers, clock, _ = made()
     old = entered(breakers)

@@ -90,15 +90,19 @@ class Gateway:
             self.placing.tell_for_ever,
             self.placing.hear_for_ever,
             self.load.follow,
-            self._see_recoveries,
+            self._keep_breakers,
             self._report_outcomes,
         )
         self._loops = [asyncio.create_task(_kept_going(loop)) for loop in loops]
 
-    async def _see_recoveries(self) -> None:
-        """Have breakers hear of the replicas that serve again; for ever."""
+    async def _keep_breakers(self) -> None:
+        """Have breakers hear of the replicas there are, and of those that serve again; for ever."""
+        catalog = None
         while True:
             await asyncio.sleep(REFRESH_SECONDS)
+            if catalog is not self.snapshot.catalog:
+                catalog = self.snapshot.catalog
+                self.breakers.keep(catalog.upstreams)
             reports = self.load.fleet.replicas.items()
             self.breakers.see({(name, each.started) for name, each in reports if each.state is State.READY})
 

@@ -12,6 +12,7 @@ import pytest
 import redis
 
 from engines.load.figures import State
+from engines.models import Provider
 from headrace.api.tests.busy import capacity
 from headrace.api.tests.calling import Hosted, Place
 from headrace.testing.clients import Caller
@@ -233,6 +234,20 @@ def test_it_tells_the_state_of_its_breakers(spot: Place, bad: ScriptedUpstream) 
     spot.chat(model=model)
     text = httpx.get(f"{spot.web.url}/metrics", trust_env=False).text
     assert f'headrace_breaker_state{{replica="{model.lower()}-0"}} 2.0' in text
+
+
+def test_it_asks_at_once_what_an_operator_put_right(
+    spot: Place, bad: ScriptedUpstream, other: ScriptedUpstream
+) -> None:
+    """It is told to stay away for a minute: from the old address, not from the new one."""
+    bad.script(status=401)
+    model = spot.add_route(Hosted(bad.url))
+    assert [spot.chat(model=model).status for _ in range(2)] == [502, 503]
+    provider = f"{model.lower()}-0"
+    Provider.objects.filter(pk=provider).update(base_url=other.url)
+    eventually(lambda: spot.chat(model=model).status == 200, 3)
+    assert hits(bad) == 1
+    assert spot.metric("headrace_breaker_state", replica=provider) == 0
 
 
 def test_it_makes_no_storm_of_an_outage(place: Place, other: ScriptedUpstream) -> None:
