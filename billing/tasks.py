@@ -12,6 +12,7 @@ from billing.budgets import alerts, counters, delivery
 from billing.invoicing.closing import close_all
 from billing.invoicing.finalising import finalise_all
 from billing.ledger_check import nightly
+from billing.refusals import carrying, keeping
 
 log = logging.getLogger("headrace.ledger")
 
@@ -35,6 +36,15 @@ def reap_holds() -> None:
         log.warning("nothing is reaped while Redis is away: %s", error)
 
 
+@shared_task(name="billing.refusals")  # type: ignore[untyped-decorator]
+def carry_refusals() -> None:
+    try:
+        with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=10) as client:
+            carrying.carry(client)
+    except (OperationalError, InterfaceError, redis.RedisError) as error:
+        log.warning("counts of refusals wait: %s", str(error).splitlines()[0])
+
+
 @shared_task(name="billing.partitions")  # type: ignore[untyped-decorator]
 def make_partitions() -> None:
     partitions.ensure_months()
@@ -44,6 +54,7 @@ def make_partitions() -> None:
 def drop_old_records() -> None:
     try:
         retention.drop_old(settings.RETENTION_MONTHS)
+        keeping.forget_old(settings.RETENTION_MONTHS)
     except OperationalError as error:  # the table is busy: the next run drops it
         log.warning("no records are dropped: %s", str(error).splitlines()[0])
 

@@ -11,6 +11,8 @@ from billing.models.late_usage import LateUsage
 from billing.models.ledger_check_run import LedgerCheckRun
 from billing.models.legal_entity import LegalEntity
 from billing.models.price import Price
+from billing.models.refusal_batch import RefusalBatch
+from billing.models.refused_hour import RefusedHour
 from billing.models.target_hour import TargetHour
 from billing.models.tenant_zone import TenantZone
 from billing.models.usage_hour import UsageHour
@@ -36,6 +38,8 @@ __all__ = [
     "Notice",
     "Period",
     "Price",
+    "RefusalBatch",
+    "RefusedHour",
     "SetBy",
     "Status",
     "TargetHour",

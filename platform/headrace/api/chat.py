@@ -39,6 +39,10 @@ class ChatConsumer(StreamingConsumer):
         self.require_ready()
         self._principal = authenticate(self.scope["headers"], self.gateway.snapshot.keys)
 
+    def note_refusal(self, code: str) -> None:
+        if (who := self._principal) is not None:
+            self.gateway.refusals.count(tenant=who.tenant, project=who.project, key=who.key, code=code)
+
     async def handle(self, body: bytes) -> None:
         assert self._principal is not None
         gateway = self.gateway
@@ -94,6 +98,7 @@ def judge(exchange: Exchange, error: BaseException) -> tuple[str, ApiError | Non
         case UpstreamError():
             return "error", from_upstream(error)
         case ApiError():
+            exchange.event.labels["error"] = error.code
             return "error", error
         case _:
             log.error("request %s failed", exchange.id, exc_info=error)

@@ -10,6 +10,7 @@ from typing import Any
 import redis.asyncio
 from django.conf import settings
 
+from billing.refusals.counting import Refusals
 from engines.client import Client
 from engines.load.figures import State
 from engines.load.outcomes import Outcomes
@@ -48,6 +49,7 @@ class Gateway:
         self.estimator = Estimator()
         self.load = Picture(self.redis)
         self.outcomes = Outcomes(self.redis)
+        self.refusals = Refusals(self.redis)
         self.placing = Placing(
             settings.SECRET_KEY,
             self.estimator,
@@ -92,6 +94,7 @@ class Gateway:
             self.load.follow,
             self._keep_breakers,
             self._report_outcomes,
+            self._tell_refusals,
         )
         self._loops = [asyncio.create_task(_kept_going(loop)) for loop in loops]
 
@@ -112,6 +115,12 @@ class Gateway:
             await asyncio.sleep(_REPORT_SECONDS)
             with suppress(redis.RedisError):  # counted on, and told with the next
                 await self.outcomes.report(self.pulse.delivering(_REPORT_SECONDS))
+
+    async def _tell_refusals(self) -> None:
+        while True:
+            await asyncio.sleep(_REPORT_SECONDS)
+            with suppress(redis.RedisError):  # told again a second later
+                await self.refusals.tell()
 
     def background(self, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
         """Run `work` to its end whatever becomes of the caller."""
@@ -154,6 +163,8 @@ class Gateway:
             for task in running:
                 task.cancel()
             _, running = await asyncio.wait(running, timeout=0.5)
+        with suppress(redis.RedisError):
+            await self.refusals.tell()
         await self.client.close()
         await self.redis.aclose()
 

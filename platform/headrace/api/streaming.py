@@ -48,6 +48,7 @@ class StreamingConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
             await self._serve()
         except ApiError as error:
             metrics.REFUSED.labels(error.code).inc()
+            self.note_refusal(error.code)
             await self.refuse(error)
         except ClientLeft:
             return
@@ -56,6 +57,9 @@ class StreamingConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
             await self.refuse(ApiError("internal_error", "Headrace failed on this request."))
         if self.started and not self.ended:
             await self._drop()
+
+    def note_refusal(self, code: str) -> None:
+        """The request is refused with the error `code`, before it was admitted."""
 
     async def _serve(self) -> None:
         if self.scope["method"] not in self.methods:

@@ -18,6 +18,7 @@ _WORDS = {
     "keep-budgets": "Makes budgets' counters",
     "reap": "Settles for processes that died",
     "alerts": "Tells of budgets' thresholds",
+    "refusals": "Counts who was refused",
     "invoices": "Closes months, issues invoices",
     "partitions": "Makes the next months' tables",
     "rebuild-budgets": "Compares budgets with the ledger",
