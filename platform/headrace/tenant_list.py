@@ -17,7 +17,7 @@ from unfold.views import ChangeList
 from billing.admin import cells
 from billing.admin.budgets import STATES
 from billing.budgets.standing import standings
-from billing.models import Budget, UsageHour
+from billing.models import Budget, RefusedHour, UsageHour
 from headrace.overview import SPAN
 from tenants.admin import TenantAdmin
 from tenants.admin_cells import number
@@ -27,7 +27,8 @@ _WORST = ("used up", "warned", "rebuilding", "fine", "none")
 
 
 class WithUse(ChangeList):
-    """The page's tenants alone are looked up: one query for their use, one for their budgets, and Redis once."""
+    """The page's tenants alone are looked up: one query for their use, one for what they were refused,
+    one for their budgets, and Redis once."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
@@ -37,10 +38,12 @@ class WithUse(ChangeList):
             Sum("requests"), Sum("cost"), Max("currency"), unpriced=UsageHour.total("unpriced")
         )
         use = {slug: rest for slug, *rest in sums}
+        refusals = RefusedHour.objects.filter(hour__gte=timezone.now() - SPAN, tenant__in=tenants).order_by()
+        refused = dict(refusals.values_list("tenant").annotate(Sum("requests")))
         states = _budget_states(list(tenants))
         for slug, tenant in tenants.items():
             requests, cost, currency, unpriced = use.get(slug, (0, 0, tenant.currency, 0))
-            tenant.n_requests = requests
+            tenant.n_requests, tenant.n_refused = requests, refused.get(slug, 0)
             tenant.spent = (None if requests and unpriced >= requests and not cost else cost, currency)
             tenant.budgets_are = states.get(slug, "none")
 
@@ -64,7 +67,8 @@ def _budget_states(tenants: list[str]) -> dict[str, str]:
 
 class TenantList(TenantAdmin):
     list_display = (
-        "slug", "name", "state", "requests_of_late", "cost_of_late", "budgets", "keys_count", "time_zone", "portal",
+        "slug", "name", "state", "requests_of_late", "refused_of_late", "cost_of_late", "budgets", "keys_count",
+        "time_zone", "portal",
     )  # fmt: skip
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
@@ -73,6 +77,10 @@ class TenantList(TenantAdmin):
     @display(description="Requests, 24 h")
     def requests_of_late(self, tenant: Any) -> SafeString:
         return number(tenant.n_requests)
+
+    @display(description="Refused, 24 h")
+    def refused_of_late(self, tenant: Any) -> SafeString:
+        return number(tenant.n_refused)
 
     @display(description="Cost, 24 h")
     def cost_of_late(self, tenant: Any) -> SafeString:

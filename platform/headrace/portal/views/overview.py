@@ -9,8 +9,8 @@ from django.shortcuts import render
 from django.utils import timezone
 
 from billing.amounts import spent
-from billing.models import Budget, UsageHour
-from headrace.portal import amounts, figures, spending
+from billing.models import Budget, RefusedHour, UsageHour
+from headrace.portal import amounts, figures, refused, spending
 from headrace.portal.access import May
 from headrace.portal.endpoint import api_base
 from headrace.portal.forecast import Forecast, forecasts
@@ -45,10 +45,12 @@ def overview(request: PortalRequest) -> HttpResponse:
     current = figures.added("", models)
     previous = figures.total(figures.hours(tenant, span.before, span.before_end))
     latency = figures.latency(tenant, max(span.start, now - RECENT))
+    turned_away = refused.total(refused.hours(tenant, span.start, span.end))
     context = {
         "span": span,
         "periods": CHOICES,
-        "cards": _cards(tenant.currency, current, previous, latency),
+        "cards": _cards(tenant.currency, current, previous, latency, turned_away),
+        "refused": turned_away,
         "measured": latency.requests,
         "models": models,
         "projects": figures.grouped(rows, "project"),
@@ -70,7 +72,9 @@ def _budgets(request: PortalRequest, now: datetime) -> list[tuple[spending.Shown
     return list(zip(nearest, forecasts(request.tenant, nearest, now), strict=True))
 
 
-def _cards(currency: str, now: figures.Figures, before: figures.Figures, latency: figures.Latency) -> list[Card]:
+def _cards(
+    currency: str, now: figures.Figures, before: figures.Figures, latency: figures.Latency, turned_away: int
+) -> list[Card]:
     cost = now.amount
     per_million = 1_000_000 * now.cost / now.tokens if cost is not None and now.tokens else None
     return [
@@ -95,6 +99,7 @@ def _cards(currency: str, now: figures.Figures, before: figures.Figures, latency
                     "left by their caller",
                     f"{amounts.count(now.cancelled)}, {amounts.share(now.cancelled, now.requests)}",
                 ),
+                ("refused beside them", amounts.count(turned_away)),
             ),
         ),
         Card(
@@ -136,4 +141,8 @@ def _chart(span: Period, lines: list[figures.Figures]) -> dict[str, object]:
 
 
 def _first_steps(request: PortalRequest) -> dict[str, object]:
-    return {"has_key": ApiKey.objects.of(request.tenant).exists(), "base": api_base(request)}
+    return {
+        "has_key": ApiKey.objects.of(request.tenant).exists(),
+        "base": api_base(request),
+        "is_refused": RefusedHour.objects.filter(tenant=request.tenant.pk).exists(),
+    }
