@@ -7,8 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from django.db import connections
-from django.db.models import F, QuerySet
-from django.db.models.functions import TruncDay
+from django.db.models import QuerySet
 
 from billing.models import UsageHour
 from headrace.portal.rows import APP
@@ -78,19 +77,8 @@ def total(rows: QuerySet[UsageHour]) -> Figures:
     return Figures("", **rows.aggregate(**{name: UsageHour.total(name) for name in SUMS}))
 
 
-def grouped(rows: QuerySet[UsageHour], by: str) -> list[Figures]:
-    """One line a value of `by` (a dimension), the dearest first, then the most used."""
-    return dearest_first(_lines(rows.values_list(by)))
-
-
 def dearest_first(lines: Iterable[Figures]) -> list[Figures]:
     return sorted(lines, key=lambda line: (-line.cost, -line.tokens, -line.requests, str(line.name)))
-
-
-def course(rows: QuerySet[UsageHour], *, by_hour: bool) -> list[Figures]:
-    """One line a day or hour of the current time zone in which something was used, oldest first."""
-    step = F("hour") if by_hour else TruncDay("hour")  # hours are the local ones already
-    return sorted(_lines(rows.annotate(step=step).values_list("step")), key=lambda line: line.name)
 
 
 def values(tenant: Tenant, start: datetime, end: datetime) -> dict[str, list[str]]:
@@ -122,7 +110,3 @@ def latency(tenant: Tenant, start: datetime) -> Latency:
         )
         requests, first, between = cursor.fetchone()
     return Latency(requests, *(first or (None, None)), *(between or (None, None)))
-
-
-def _lines(rows: Any) -> Iterable[Figures]:
-    return [Figures(*line) for line in rows.annotate(**{f"n_{name}": UsageHour.total(name) for name in SUMS})]

@@ -4,19 +4,17 @@ It looks through the newest MOST records of a span, and is exact of those, corre
 work than that, however much is in the ledger. The reader is told how far back it looked.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.db import connections
-from django.utils import timezone
 
 from billing.ledger import SUMS
 from billing.models import UsageRecord
 from billing.usage import PRICING
-from headrace.portal.figures import DIMENSIONS, Figures, added, dearest_first
+from headrace.portal.cells import Cells
+from headrace.portal.figures import DIMENSIONS, Figures
 from headrace.portal.figures import SUMS as NAMES
 from headrace.portal.period import Period
 from headrace.portal.rows import APP
@@ -45,22 +43,10 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
-    """Sums by (step, group). Only what was admitted after `since` was looked at; None: all of the span."""
+class Labelled(Cells):
+    """Only what was admitted after `since` was looked at; None: all of the span."""
 
-    cells: list[tuple[datetime, Figures]]
     since: datetime | None
-
-    def grouped(self) -> list[Figures]:
-        return dearest_first(_sums((figures.name, figures) for _, figures in self.cells))
-
-    def course(self, *, by_hour: bool) -> list[Figures]:
-        """By the steps that were read, or by the days that hours make up."""
-        steps = ((step if by_hour else _midnight(step), figures) for step, figures in self.cells)
-        return sorted(_sums(steps), key=lambda line: line.name)
-
-    def tokens(self) -> list[tuple[datetime, str, int]]:
-        return [(step, figures.name, figures.tokens) for step, figures in self.cells]
 
 
 def names(tenant: Tenant, span: Period) -> list[str]:
@@ -97,7 +83,7 @@ def labelled(tenant: Tenant, span: Period, wanted: Wanted, *, by_hour: bool) -> 
             f" WHERE {' AND '.join(where)} GROUP BY 1, 2",
             ["hour" if by_hour else "day", span.zone, *named, *values],
         )
-        cells = [(step, Figures(*line)) for step, *line in cursor.fetchall()]
+        cells = [(step, Figures((name,), *sums)) for step, name, *sums in cursor.fetchall()]
     return Labelled(cells, edge[0] if edge else None)
 
 
@@ -112,14 +98,3 @@ def _edge(tenant: Tenant, span: Period) -> tuple[datetime, Any] | None:
     rows = UsageRecord.rows.of(tenant).filter(admitted_at__gte=span.start, admitted_at__lt=span.end)
     newest = rows.order_by("-admitted_at", "-request_id").values_list("admitted_at", "request_id")
     return newest[MOST : MOST + 1].first()
-
-
-def _midnight(step: datetime) -> datetime:
-    return timezone.localtime(step).replace(hour=0, fold=0)
-
-
-def _sums(cells: Iterable[tuple[Any, Figures]]) -> list[Figures]:
-    parts: dict[Any, list[Figures]] = defaultdict(list)
-    for name, figures in cells:
-        parts[name].append(figures)
-    return [added(name, each) for name, each in parts.items()]

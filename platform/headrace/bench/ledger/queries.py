@@ -13,7 +13,7 @@ from headrace.bench.figures import percentile
 from headrace.bench.ledger.part import Found, milliseconds, row, spread
 from headrace.bench.ledger.seeding.cast import slug
 from headrace.bench.ledger.seeding.offers import MODELS, POOLS
-from headrace.portal import figures
+from headrace.portal import cells, figures
 from headrace.portal.period import Period, period
 from headrace.portal.rows import rows_of
 from headrace.portal.views.overview import RECENT
@@ -62,11 +62,14 @@ def _total(tenant: Tenant, span: Period) -> object:
 
 
 def _grouped(by: str) -> "Callable[[Tenant, Period], object]":
-    return lambda tenant, span: figures.grouped(figures.hours(tenant, span.start, span.end), by)
+    def question(tenant: Tenant, span: Period) -> object:
+        return cells.read(figures.hours(tenant, span.start, span.end), by, by_hour=False).grouped()
+
+    return question
 
 
 def _course(tenant: Tenant, span: Period) -> object:
-    return figures.course(figures.hours(tenant, span.start, span.end), by_hour=False)
+    return cells.read(figures.hours(tenant, span.start, span.end), by_hour=False).course(by_hour=False)
 
 
 def _values(tenant: Tenant, span: Period) -> object:

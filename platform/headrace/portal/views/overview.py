@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from billing.amounts import spent
 from billing.models import Budget, RefusedHour, UsageHour
-from headrace.portal import amounts, figures, refused, spending
+from headrace.portal import amounts, cells, figures, refused, spending
 from headrace.portal.access import May
 from headrace.portal.endpoint import api_base
 from headrace.portal.forecast import Forecast, forecasts
@@ -41,7 +41,8 @@ def overview(request: PortalRequest) -> HttpResponse:
         return render(request, "portal/first_steps.html", _first_steps(request))
     span = period(request.GET.get("period", ""), tenant.time_zone, now)
     rows = figures.hours(tenant, span.start, span.end)
-    models = figures.grouped(rows, "model")
+    read = cells.read(rows, "model", "project", by_hour=span.is_short)
+    models = read.grouped(0)
     current = figures.added("", models)
     previous = figures.total(figures.hours(tenant, span.before, span.before_end))
     latency = figures.latency(tenant, max(span.start, now - RECENT))
@@ -53,11 +54,11 @@ def overview(request: PortalRequest) -> HttpResponse:
         "refused": turned_away,
         "measured": latency.requests,
         "models": models,
-        "projects": figures.grouped(rows, "project"),
+        "projects": read.grouped(1),
         "budgets": (budgets := _budgets(request, now)),
         "keys": key_names(request, {one.budget.key for one, _ in budgets}),
         "unpriced": current.unpriced,
-        "chart": json.dumps(_chart(span, figures.course(rows, by_hour=span.is_short))),
+        "chart": json.dumps(_chart(span, read.course(by_hour=span.is_short))),
     }
     return render(request, "portal/overview.html", context)
 

@@ -5,16 +5,14 @@ import io
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
-from django.db.models import F, Sum
-from django.db.models.functions import TruncDay
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 
-from headrace.portal import figures, labelled
+from headrace.portal import cells, figures, labelled
+from headrace.portal.cells import Cells
 from headrace.portal.labelled import BY_LABEL
 from headrace.portal.period import CHOICES, Period, period
 from headrace.portal.request import PortalRequest, asked
@@ -29,27 +27,6 @@ _DRAWN = 4  # groups in a chart, beside all others
 _OTHERS = "\0"  # no group's name: the database holds none
 
 
-class Hours:
-    """The report's figures out of the hourly sums."""
-
-    since: datetime | None = None  # of all the span
-
-    def __init__(self, tenant: Tenant, span: Period, by: str, chosen: dict[str, str]) -> None:
-        self._rows, self._by, self._by_hour = figures.hours(tenant, span.start, span.end, **chosen), by, span.is_short
-
-    def grouped(self) -> list[figures.Figures]:
-        return figures.grouped(self._rows, self._by)
-
-    def course(self, *, by_hour: bool) -> list[figures.Figures]:
-        return figures.course(self._rows, by_hour=by_hour)
-
-    def tokens(self) -> list[tuple[Any, str, int]]:
-        """Tokens by the chart's step and group."""
-        step = F("hour") if self._by_hour else TruncDay("hour")
-        cells = self._rows.annotate(step=step).values_list("step", self._by)
-        return list(cells.annotate(tokens=Sum(F("input_tokens") + F("output_tokens"))))
-
-
 @dataclass(frozen=True, slots=True)
 class Report:
     """What a page of usage shows, and its CSV says. `label`: to which single requests are narrowed, with its value."""
@@ -60,7 +37,7 @@ class Report:
     label: tuple[str, str]
     lines: list[figures.Figures]
     total: figures.Figures
-    source: Hours | labelled.Labelled
+    source: Cells
 
     @property
     def is_cut(self) -> bool:
@@ -144,10 +121,15 @@ def _report(request: PortalRequest) -> Report:
     chosen = {name: asked(request, name) for name in figures.DIMENSIONS}
     label = (asked(request, "label"), asked(request, "value"))
     is_course = by in {"day", "hour"}
-    source: Hours | labelled.Labelled = Hours(tenant, span, by, chosen)
+    by_hour = span.is_short or by == "hour"
+    source: Cells
     if label[0] or is_by_label:
-        wanted = labelled.Wanted("" if is_course else by, chosen, *label)
-        source = labelled.labelled(tenant, span, wanted, by_hour=span.is_short or by == "hour")
+        source = labelled.labelled(
+            tenant, span, labelled.Wanted("" if is_course else by, chosen, *label), by_hour=by_hour
+        )
+    else:
+        rows = figures.hours(tenant, span.start, span.end, **chosen)
+        source = cells.read(rows, *([] if is_course else [by]), by_hour=by_hour)
     lines = source.course(by_hour=by == "hour")[::-1] if is_course else source.grouped()
     return Report(span, by, chosen, label, lines[:MOST], figures.added("", lines), source)
 
@@ -168,12 +150,12 @@ def _chart(report: Report, names: dict[str, str]) -> dict[str, object]:
 
 
 def _stacked(
-    report: Report, cells: list[tuple[Any, str, int]], drawn: list[str], names: dict[str, str]
+    report: Report, tokens: list[tuple[Any, str, int]], drawn: list[str], names: dict[str, str]
 ) -> dict[str, object]:
-    moments = sorted({moment for moment, _, _ in cells})
+    moments = sorted({moment for moment, _, _ in tokens})
     sums: dict[str, dict[Any, int]] = {name: dict.fromkeys(moments, 0) for name in [*drawn, _OTHERS]}
-    for moment, name, tokens in cells:
-        sums[name if name in drawn else _OTHERS][moment] += tokens
+    for moment, name, count in tokens:
+        sums[name if name in drawn else _OTHERS][moment] += count
     columns = [(names.get(name, name) or WITHOUT, list(sums[name].values())) for name in drawn]
     if any(sums[_OTHERS].values()):
         columns.append(("All others", list(sums[_OTHERS].values())))
