@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.db import connections
 from django.db.models import F, QuerySet
 from django.db.models.functions import TruncDay
 from django.utils import timezone
@@ -37,12 +38,17 @@ class Cells:
 
 
 def read(rows: QuerySet[UsageHour], *names: str, by_hour: bool) -> Cells:
-    """Of the rollups `rows`, by the dimensions `names`. Steps are hours or days."""
+    """Of the rollups `rows`, by the dimensions `names`. Steps are hours or days. Within a transaction."""
     step = F("hour") if by_hour else TruncDay("hour")  # hours are the local ones already
     sums = {f"n_{name}": UsageHour.total(name) for name in SUMS}
     found = rows.annotate(step=step).values_list("step", *names).annotate(**sums)
     after = 1 + len(names)
-    return Cells([(line[0], Figures(line[1:after], *line[after:])) for line in found])
+    with connections[rows.db].cursor() as cursor:
+        # It takes a day and a model for independent, expects ten times the groups there are, and would sort all rows.
+        cursor.execute("SET LOCAL enable_sort = off")
+        lines = list(found)
+        cursor.execute("SET LOCAL enable_sort = on")
+    return Cells([(line[0], Figures(line[1:after], *line[after:])) for line in lines])
 
 
 def _midnight(step: datetime) -> datetime:
