@@ -7,6 +7,8 @@ from itertools import islice
 from typing import Any
 from uuid import UUID
 
+from django.db.models import F, QuerySet
+
 from billing.models import DroppedMonth, UsageCorrection, UsageRecord
 from billing.models.usage_record import Usage
 from billing.partitions import month_span
@@ -38,11 +40,12 @@ def usage_rows(
         records = records.filter(admitted_at__gte=start)
     if end is not None:
         records = records.filter(admitted_at__lt=end)
-    rows = records[:most].iterator(chunk_size=CHUNK)
+    rows = _values(records[:most], FIELDS).iterator(chunk_size=CHUNK)
     while chunk := list(islice(rows, CHUNK)):
         corrections = _corrections(tenant, chunk)
-        for record in chunk:
-            yield plain_values(record, FIELDS) | {"corrections": corrections[record.request_id]}
+        for values in chunk:
+            values["corrections"] = corrections.get(values["request_id"], [])
+            yield _plain(values)
 
 
 def dropped_within(start: datetime | None, end: datetime | None) -> list[str]:
@@ -56,11 +59,16 @@ def dropped_within(start: datetime | None, end: datetime | None) -> list[str]:
     ]
 
 
-def _corrections(tenant: Tenant, records: list[UsageRecord]) -> dict[UUID, list[dict[str, Any]]]:
+def _values(rows: QuerySet[Any], names: Iterable[str]) -> QuerySet[Any, dict[str, Any]]:
+    """Mappings instead of records, which take twice as long to make."""
+    return rows.annotate(uncached_input_tokens=F("input_tokens") - F("cached_input_tokens")).values(*names)
+
+
+def _corrections(tenant: Tenant, records: list[dict[str, Any]]) -> dict[UUID, list[dict[str, Any]]]:
     found: dict[UUID, list[dict[str, Any]]] = defaultdict(list)
     rows = UsageCorrection.objects.of(tenant).filter(
-        request_id__in=[record.request_id for record in records],
-        admitted_at__range=(records[-1].admitted_at, records[0].admitted_at),  # looks into these partitions alone
+        request_id__in=[record["request_id"] for record in records],
+        admitted_at__range=(records[-1]["admitted_at"], records[0]["admitted_at"]),  # looks into these partitions alone
     )
     for row in rows.order_by("request_id", "part"):
         found[row.request_id].append(plain_values(row, CORRECTED))
@@ -69,7 +77,10 @@ def _corrections(tenant: Tenant, records: list[UsageRecord]) -> dict[UUID, list[
 
 def plain_values(row: Usage, names: Iterable[str]) -> dict[str, Any]:
     """The named fields as JSON has them: times ISO 8601 in UTC with milliseconds, decimals and ids as text."""
-    values = {name: getattr(row, name) for name in names}
+    return _plain({name: getattr(row, name) for name in names})
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
     for name, as_text in _TEXTS.items():
         if values.get(name) is not None:
             values[name] = as_text(values[name])
@@ -77,7 +88,7 @@ def plain_values(row: Usage, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _iso(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 _TEXTS: dict[str, Callable[[Any], str]] = {"request_id": str, "cost": str, "admitted_at": _iso, "finished_at": _iso}
