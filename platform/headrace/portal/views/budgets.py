@@ -88,7 +88,8 @@ def alerts(request: PortalRequest) -> HttpResponse:
         rows = rows.filter(pk__lt=int(before))
     found = list(rows[: PAGE + 1])
     older = found[PAGE - 1].pk if len(found) > PAGE else None
-    return render(request, "portal/budget_alerts.html", {"alerts": found[:PAGE], "older": older})
+    context = {"alerts": found[:PAGE], "older": older, "has_budget": bool(found) or _of(request.tenant).exists()}
+    return render(request, "portal/budget_alerts.html", context)
 
 
 def _alerts(tenant: Tenant) -> QuerySet[BudgetAlert]:

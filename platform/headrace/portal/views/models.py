@@ -30,7 +30,7 @@ class Offer:
 def models(request: PortalRequest) -> HttpResponse:
     offers = offers_of(request.tenant)
     wanted = asked(request, "model")
-    chosen = next((offer for offer in offers if offer.model.name == wanted), offers[0] if offers else None)
+    chosen = next((offer for offer in offers if offer.model.name == wanted), usual(offers))
     context = {"offers": offers, "chosen": chosen, "base": api_base(request)}
     return render(request, "portal/models.html", context)
 
@@ -43,6 +43,11 @@ def offers_of(tenant: Tenant) -> list[Offer]:
     prices = _prices(tenant)
     found = Model.objects.filter(enabled=True).order_by("name")
     return [Offer(model, prices.get(model.name, []), targets.get(model.name, [])) for model in found]
+
+
+def usual(offers: list[Offer]) -> Offer | None:
+    """The one that examples call: the first that is served, else the first."""
+    return next((offer for offer in offers if offer.targets), offers[0] if offers else None)
 
 
 def _prices(tenant: Tenant) -> dict[str, list[Price]]:

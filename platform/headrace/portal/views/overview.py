@@ -18,7 +18,8 @@ from headrace.portal.period import CHOICES, Period, period
 from headrace.portal.request import PortalRequest
 from headrace.portal.views.budgets import key_names
 from headrace.portal.views.charting import chart
-from tenants.models import ApiKey
+from headrace.portal.views.models import offers_of, usual
+from tenants.models import ApiKey, Project
 
 RECENT = timedelta(days=7)  # that latencies are taken from, at most
 BUDGETS = 4  # shown, those nearest to their end
@@ -144,6 +145,8 @@ def _chart(span: Period, lines: list[figures.Figures]) -> dict[str, object]:
 def _first_steps(request: PortalRequest) -> dict[str, object]:
     return {
         "has_key": ApiKey.objects.of(request.tenant).exists(),
+        "has_projects": Project.objects.of(request.tenant).exists(),
+        "model": chosen.model.name if (chosen := usual(offers_of(request.tenant))) else "",
         "base": api_base(request),
         "is_refused": RefusedHour.objects.filter(tenant=request.tenant.pk).exists(),
     }

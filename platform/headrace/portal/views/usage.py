@@ -49,6 +49,10 @@ class Report:
         return self.by.removeprefix(BY_LABEL) if self.by.startswith(BY_LABEL) else ""
 
     @property
+    def is_narrowed(self) -> bool:
+        return any(self.chosen.values()) or bool(self.label[0] or self.by_label)
+
+    @property
     def is_of_records(self) -> bool:
         return isinstance(self.source, labelled.Labelled)
 
