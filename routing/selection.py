@@ -11,6 +11,7 @@ from routing.conditions import Facts
 from routing.matching import Match, drawn_by, match
 from routing.policies import POLICIES, Ask, Candidate, Ranked
 from routing.prefix_index import Chain, PrefixIndex
+from routing.work import Work, WorkInHand
 
 
 class Want(msgspec.Struct, frozen=True):
@@ -62,7 +63,7 @@ class Unwatched:
 
 
 class Held(Protocol):
-    """What is known of the tokens that replicas hold, or that their requests found there."""
+    """What is known of the tokens that replicas hold."""
 
     def tokens(self, replica: str) -> int: ...
 
@@ -81,15 +82,16 @@ class Choice(msgspec.Struct, frozen=True):
         return self.candidate.need
 
     @property
-    def found(self) -> int:
-        """What of the prompt it should find there."""
-        return min(max(0, self.candidate.overlap), self.want.prompt)
+    def work(self) -> Work:
+        """What it would have the replica do."""
+        found = min(max(0, self.candidate.overlap), self.want.prompt)
+        return Work(found, self.want.prompt - found)
 
 
 class Selection:
     """Ranks by what the prefix index predicts, what replicas hold and what their engines say.
 
-    found: what their requests found in their caches; None: not counted.
+    work: what their requests have them do; None: not counted.
     room_factor: how many tokens a replica may hold, as a multiple of its KV cache: outputs mostly end before their
     worst case, and a few waiting requests keep the batch full.
     """
@@ -100,12 +102,12 @@ class Selection:
         held: Held,
         picture: Picture | None = None,
         *,
-        found: Held | None = None,
+        work: WorkInHand | None = None,
         room_factor: float = 1.25,
         dice: random.Random | None = None,
     ) -> None:
         self._index, self._held, self._picture = index, held, picture or Unwatched()
-        self._found = found
+        self._work = work or WorkInHand()
         self._room_factor = room_factor
         self._dice = dice or random.Random()
         self._turn = 0
@@ -173,13 +175,14 @@ class Selection:
         return [self._candidate(replica.name, want) for replica in replicas]
 
     def _candidate(self, name: str, want: Want) -> Candidate:
-        overlap = self._index.overlap(name, want.chain, want.prompt)
+        overlap, work = self._index.overlap(name, want.chain, want.prompt), self._work.of(name)
         reading = self._picture.reading(name)
         return Candidate(
             name=name,
             overlap=overlap,
             load=self._held.tokens(name),
-            found=0 if self._found is None else self._found.tokens(name),
+            found=work.found,
+            unread=work.unread,
             capacity=None if reading.kv_tokens is None else round(reading.kv_tokens * self._room_factor),
             need=want.need(overlap),
             kv_used=reading.kv_used,

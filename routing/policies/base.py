@@ -11,6 +11,11 @@ from typing import ClassVar, Protocol
 
 import msgspec
 
+# What a token still to be read weighs beside the room it takes: while a prompt is read nobody decodes, and who comes
+# waits. Not critical: in `bench routing --virtual` goodput is the same from 1 to 4; with 2, a third as many first
+# tokens are late as with 0, and queues stay over twice the mean half as long.
+UNREAD_WEIGHT = 2
+
 
 class Ask(msgspec.Struct, frozen=True):
     """The request to place. Sizes are tokens.
@@ -29,14 +34,16 @@ class Candidate(msgspec.Struct, frozen=True):
 
     overlap: tokens of this prompt believed to be in its cache. load: tokens it holds for running and waiting requests
     (prompts to prefill and outputs to decode); found: what those had of their prompts in its cache, which takes no room
-    again but is read at each step. capacity: the most it should hold. need: what this request would add.
-    weight: its share of a full replica's work, below 1 while it starts slowly. kv_used: share of its KV cache in use.
+    again but is read at each step; unread: what of their prompts it has still to read. capacity: the most it should
+    hold. need: what this request would add. weight: its share of a full replica's work, below 1 while it starts slowly.
+    kv_used: share of its KV cache in use.
     """
 
     name: str
     overlap: int = 0
     load: int | None = None
     found: int = 0
+    unread: int = 0
     capacity: int | None = None
     need: int = 0
     kv_used: float | None = None
@@ -47,8 +54,10 @@ class Candidate(msgspec.Struct, frozen=True):
 
     @property
     def work(self) -> int | None:
-        """The tokens that its requests attend to: what it is slow by. None: unknown."""
-        return None if self.load is None else max(0, self.load) + max(0, self.found)
+        """What it is slow by: the tokens its requests attend to, and again those still to be read. None: unknown."""
+        if self.load is None:
+            return None
+        return max(0, self.load) + max(0, self.found) + UNREAD_WEIGHT * max(0, self.unread)
 
     @property
     def has_room(self) -> bool:

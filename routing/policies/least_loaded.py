@@ -1,4 +1,4 @@
-"""The replica whose requests attend to the fewest tokens for its size; of equals the emptier KV cache, then by lot."""
+"""The replica with the least work in tokens for its size; of equals the one with the emptier KV cache, then by lot."""
 
 import random
 from collections.abc import Sequence

@@ -4,7 +4,7 @@
 
     credit   = sum over the prompt's tokens in its cache of (n - holders) / (n - 1), over the prompt's length
                x min(1, prompt / short_prompt)
-    relative = (density - mean) / max(mean, quiet_tokens)        density = tokens attended to / size of the replica
+    relative = (density - mean) / max(mean, quiet_tokens)        density = work in tokens / size of the replica
     pressure = how far its KV use is between kv_high and full, 0..1
 
 All parts have no unit, so none of them needs tuning to a model or an accelerator.
@@ -16,9 +16,10 @@ All parts have no unit, so none of them needs tuning to a model or an accelerato
 - relative: in tokens that its requests attend to, prefill and decode together, since ten chats and ten documents are
   not the same load. What they found in the cache counts as well: it takes no room again, but each decode step reads
   it for each of them (the 21.7 ms in which an L40S streams Llama 3.1 8B read the KV of 115,000 tokens; engines/sizing).
-  With load_weight 1 a whole prompt of credit is outweighed by one mean load of difference, so a hot prefix is copied
-  to the next replica before its holder carries twice the mean. Below quiet_tokens (one chunk of prefill, SGLang's
-  default chunked_prefill_size) nobody waits for anybody, so differences there count little.
+  What is still to be read counts more (UNREAD_WEIGHT in base.py). With load_weight 1 a whole prompt of credit is
+  outweighed by one mean load of difference, so a hot prefix is copied to the next replica before its holder carries
+  twice the mean. Below quiet_tokens (one chunk of prefill, SGLang's default chunked_prefill_size) nobody waits for
+  anybody, so differences there count little.
 - pressure: engines retract running requests when the KV cache is full, which costs more than any prefill; between
   kv_high and full the score falls by kv_weight, more than credit can earn back.
 - cap: whoever has more than (1 + over_mean) x mean + quiet_tokens for its size, or has no room for the request,

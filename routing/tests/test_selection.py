@@ -7,10 +7,10 @@ import msgspec
 
 from engines.protocols import PROTOCOLS, Upstream
 from routing.catalog import Replica, Route, Target
-from routing.found import FoundTokens
 from routing.held import HeldTokens
 from routing.prefix_index import Hasher, PrefixIndex
 from routing.selection import Reading, Selection, Want
+from routing.work import Work, WorkInHand
 
 CHAIN = Hasher("secret").chain(b"x" * 16_000, "acme")
 
@@ -86,16 +86,18 @@ def test_it_finds_the_replica_with_the_prefix_by_the_routes_policy() -> None:
     assert len(turns) == 4
 
 
-def test_it_counts_what_requests_found_where_they_went() -> None:
+def test_it_counts_what_requests_have_their_replicas_do() -> None:
     _, held, index = make()
-    found = FoundTokens()
-    selection = Selection(index, held, found=found, dice=random.Random(1))
+    work = WorkInHand()
+    selection = Selection(index, held, work=work, dice=random.Random(1))
     index.sent("a/r0", CHAIN, 4000, 1)
-    choice = next(c for c in selection.choices(route(target("a", 2)), Want(4000, 100, CHAIN)) if c.found)
-    assert (choice.replica.name, choice.found + choice.need) == ("a/r0", 4100)
+    choice = next(c for c in selection.choices(route(target("a", 2)), Want(4000, 100, CHAIN)) if c.work.found)
+    assert (choice.replica.name, choice.work.found + choice.need) == ("a/r0", 4100)
     for _ in range(3):
-        found.enter("a/r0", choice.found)
+        work.enter("a/r0", Work(choice.work.found))
     assert selection.choices(route(target("a", 2)), Want(10))[0].replica.name == "a/r1"
+    work.enter("a/r1", Work(unread=6000))  # weighs twice
+    assert selection.choices(route(target("a", 2)), Want(10))[0].replica.name == "a/r0"
 
 
 def test_it_goes_by_the_picture_of_the_engines() -> None:

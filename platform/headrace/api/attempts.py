@@ -81,7 +81,12 @@ async def _attempt(gateway: Gateway, exchange: Exchange, answer: Answering) -> N
     leave = gateway.breakers.enter(key)
     if leave is None:
         raise LeftAlone("by its breaker", retry_after=gateway.breakers.wait(key))
-    exchange.on_first_byte = leave.answered
+
+    def answered() -> None:
+        leave.answered()
+        gateway.placing.began(exchange)
+
+    exchange.on_first_byte = answered
     try:
         await answer.attempt()
         leave.succeeded()

@@ -14,22 +14,23 @@ from headrace.api.exchange import Exchange
 from headrace.api.prompt_text import opening, prompt_text
 from routing.catalog import Route
 from routing.conditions import Facts
-from routing.found import FoundTokens
 from routing.held import HeldTokens
 from routing.prefix_index import Hasher, PrefixIndex
 from routing.prefix_index.sharing import Sharing
 from routing.selection import Choice, Picture, Selection, Want
+from routing.work import Work, WorkInHand
 from tenants.keyring import Principal
 from tenants.meters.meter import Meter, room_key, room_of
 
-# How often it is read what all processes' requests hold of the replicas and found there.
+# How often it is read what all processes' requests hold of the replicas, and have them do.
 _REFRESH_SECONDS = 0.15
 # The index follows the fleet each so many times.
 _FOLLOW_TURNS = 3
 
 
 class Placing:
-    """Composed once per process. `took`, `sent` and `ended` accompany each attempt; what never began is not ended.
+    """Composed once per process. `took`, `sent`, `began` and `ended` accompany each attempt; what was not taken is not
+    ended.
 
     replicas: the names of all that routes lead to.
     """
@@ -48,8 +49,8 @@ class Placing:
         self._sharing = Sharing(client)
         self.index = PrefixIndex(tokens=settings.KV_TOKENS, most=settings.PREFIX_INDEX_ENTRIES, tell=self._sharing.tell)
         self.held = HeldTokens(room_key)
-        self.found = FoundTokens()
-        self.selection = Selection(self.index, self.held, picture, found=self.found, room_factor=settings.ROOM_FACTOR)
+        self.work = WorkInHand()
+        self.selection = Selection(self.index, self.held, picture, work=self.work, room_factor=settings.ROOM_FACTOR)
 
     async def tell_for_ever(self) -> None:
         """Tell the other processes what this one sent where."""
@@ -66,7 +67,7 @@ class Placing:
             names = set(self._replicas())
             try:
                 await self.held.refresh(self._redis, names)
-                await self.found.refresh(self._redis)
+                await self.work.refresh(self._redis)
             except redis.RedisError:
                 await asyncio.sleep(1.0)
             if turn % _FOLLOW_TURNS == 0:
@@ -103,7 +104,8 @@ class Placing:
         if not exchange.has_room:
             exchange.has_room = True
             self.held.enter(exchange.choice.replica.name, exchange.choice.need)
-            self.found.enter(exchange.choice.replica.name, exchange.choice.found)
+            exchange.work = exchange.choice.work
+            self.work.enter(exchange.choice.replica.name, exchange.work)
 
     def sent(self, exchange: Exchange) -> None:
         """The exchange's replica is about to be asked."""
@@ -113,6 +115,12 @@ class Placing:
         now = int(time.time() * 1000)
         exchange.sent = self.index.sent(choice.replica.name, choice.want.chain, choice.want.prompt, now)
 
+    def began(self, exchange: Exchange) -> None:
+        """The first byte came: the prompt is read. May be repeated."""
+        read = Work(unread=exchange.work.unread)
+        exchange.work -= read
+        self.work.leave(exchange.replica.name, read)
+
     def ended(self, exchange: Exchange) -> None:
         """The attempt is over: what it held is free, and what the engine said of its cache is learned.
 
@@ -121,7 +129,8 @@ class Placing:
         if exchange.has_room:
             exchange.has_room = False
             self.held.leave(choice.replica.name, choice.need)
-            self.found.leave(choice.replica.name, choice.found)
+            self.work.leave(choice.replica.name, exchange.work)
+            exchange.work = Work()
         if sent is None:
             return
         exchange.sent = None

@@ -25,11 +25,11 @@ from headrace.api.snapshot import Snapshot
 from routing.breaker import OPEN
 from routing.catalog import Route, Target
 from routing.conditions import Facts
-from routing.found import FoundTokens
 from routing.held import HeldTokens
 from routing.policies import POLICIES, Ask, PrefixAware, Weights
 from routing.prefix_index import Hasher, PrefixIndex
 from routing.selection import Selection, Want
+from routing.work import WorkInHand
 from tenants.meters.meter import room_key
 
 # Ranked without its one in a hundred that explores: what is explained is the rule.
@@ -75,17 +75,17 @@ async def explain(question: Question) -> Explanation:
     if route is None:
         raise Unexplained(f"there is no model {question.model} with a route that is enabled")
     client = redis.asyncio.Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2)
-    held, found, picture = HeldTokens(room_key), FoundTokens(), Picture(client)
+    held, work, picture = HeldTokens(room_key), WorkInHand(), Picture(client)
     try:
         await held.refresh(client, catalog.replica_names)
-        await found.read(client)
+        await work.read(client)
         await picture.refresh()
     except redis.RedisError as error:
         raise Unexplained(f"Redis does not answer: {error}") from error
     finally:
         await client.aclose()
     index = PrefixIndex(tokens=settings.KV_TOKENS, most=settings.PREFIX_INDEX_ENTRIES)
-    selection = Selection(index, held, Readings(picture), found=found, room_factor=settings.ROOM_FACTOR)
+    selection = Selection(index, held, Readings(picture), work=work, room_factor=settings.ROOM_FACTOR)
     chat = parse(_whole(question), settings.MEDIA_HOSTS) if question.body else None
     want, unfit = wanted(route, question, chat), _unfit(route, question, chat)
     return told(route, want, selection, Readings(picture), unfit, metrics.breaker_states())
@@ -209,6 +209,7 @@ def _replicas(
                 "overlap": candidate.overlap,
                 "load": candidate.load,
                 "found": candidate.found,
+                "unread": candidate.unread,
                 "need": candidate.need,
                 "capacity": candidate.capacity,
                 "kv_used": candidate.kv_used,

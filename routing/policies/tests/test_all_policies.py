@@ -18,6 +18,7 @@ candidates = st.lists(
         overlap=st.integers(-5, 2**40),
         load=st.none() | tokens,
         found=tokens,
+        unread=tokens,
         capacity=st.none() | tokens,
         need=tokens,
         kv_used=st.none() | shares,

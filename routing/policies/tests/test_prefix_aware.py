@@ -50,6 +50,11 @@ def test_it_counts_what_requests_found_in_the_cache_as_work_and_not_as_room() ->
     assert Candidate("unknown", found=100).work is None
 
 
+def test_it_lets_prompts_be_read_before_it_sends_more() -> None:
+    reading = Candidate("fu1", load=30_000, unread=12_000)
+    assert best(reading, Candidate("fu2", load=40_000)) == "fu2"
+
+
 def test_it_puts_those_without_room_last() -> None:
     """smg#2518: whoever became full is not asked while another has room, whatever it has cached."""
     full = Candidate("fu1", overlap=4000, load=64_000, capacity=65_000, need=2000)

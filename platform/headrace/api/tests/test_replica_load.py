@@ -3,11 +3,13 @@
 import json
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 import redis
 
@@ -15,6 +17,7 @@ from headrace.api.tests.fleet import Fleet, replicas_of, scripted_fleet
 from headrace.testing.upstream import ScriptedUpstream, prompt
 from headrace.testing.web import WebProcess
 from headrace.testing.world import at_rest
+from routing.work import KEY
 
 
 @pytest.fixture(scope="module")
@@ -69,3 +72,34 @@ def test_it_counts_what_another_process_holds(fleets: tuple[Fleet, Fleet], valke
         assert all(tokens > 30_000 for tokens in rooms.values())
     at_rest(valkey)
     assert list(valkey.scan_iter("hr:m:room:*")) == []
+
+
+def hand(valkey: "redis.Redis", pool: str) -> list[list[int]]:
+    """[found, unread] of each replica of the pool that has any, as the processes tell."""
+    told: Any = valkey.hgetall(KEY)
+    works = [msgspec.msgpack.decode(data)[1] for data in told.values()]
+    return [work for each in works for name, work in each.items() if name.startswith(f"{pool}/")]
+
+
+def soon(valkey: "redis.Redis", pool: str, wanted: Callable[[list[list[int]]], bool]) -> None:
+    deadline = time.monotonic() + 5
+    while not wanted(hand(valkey, pool)):
+        assert time.monotonic() < deadline, hand(valkey, pool)
+        time.sleep(0.02)
+
+
+def test_it_tells_what_is_still_to_be_read_until_the_first_token(
+    fleets: tuple[Fleet, Fleet], valkey: "redis.Redis"
+) -> None:
+    here, _ = fleets
+    pool, words = here.world.name, secrets.token_hex(10_000)
+    with ThreadPoolExecutor(1) as threads:
+        done = threads.submit(here.chat, prompt(words, tokens=50, first_ms=1000, interval_ms=20), stream=True)
+        soon(valkey, pool, lambda works: any(unread > 2000 for _, unread in works))
+        soon(valkey, pool, lambda works: not any(unread for _, unread in works))
+        assert not done.done()
+        done.result()
+        done = threads.submit(here.chat, prompt(words, tokens=50, first_ms=1000, interval_ms=20), stream=True)
+        soon(valkey, pool, lambda works: any(found > 2000 and unread < 1000 for found, unread in works))
+        done.result()
+    soon(valkey, pool, lambda works: works == [])

@@ -10,10 +10,10 @@ from headrace.api.estimate import Estimator
 from headrace.bench.routing.prepared import Prepared
 from headrace.bench.traces import Shape
 from routing.catalog import Replica, Route, Target
-from routing.found import FoundTokens
 from routing.held import HeldTokens
 from routing.prefix_index import Chain, Hasher, PrefixIndex, Sent
 from routing.selection import Choice, Reading, Selection, Want
+from routing.work import Work, WorkInHand
 
 PREFIX_INDEX_ENTRIES = 200_000
 ROOM_FACTOR = 1.25
@@ -53,13 +53,13 @@ class Gateway:
         self._hasher = Hasher("bench")
         self._estimator = Estimator()
         self._index = PrefixIndex(tokens=shape.replica.kv_tokens, most=PREFIX_INDEX_ENTRIES)
-        self._held, self._found = HeldTokens(), FoundTokens()
+        self._held, self._work = HeldTokens(), WorkInHand()
         self._picture = Watched()
         self._selection = Selection(
             self._index,
             self._held,
             self._picture,
-            found=self._found,
+            work=self._work,
             room_factor=ROOM_FACTOR,
             dice=random.Random(seed),
         )
@@ -72,14 +72,18 @@ class Gateway:
         choice = self._selection.choices(self._route, want)[0]
         name = choice.replica.name
         self._held.enter(name, choice.need)
-        self._found.enter(name, choice.found)
+        self._work.enter(name, choice.work)
         self._sent[one.asked.number] = choice, self._index.sent(name, want.chain, one.prompt, round(now * 1000))
         return self._names.index(name)
+
+    def began(self, one: Prepared, now: float) -> None:
+        choice, _ = self._sent[one.asked.number]
+        self._work.leave(choice.replica.name, Work(unread=choice.work.unread))
 
     def ended(self, one: Prepared, request: Request, now: float) -> None:
         choice, sent = self._sent.pop(one.asked.number)
         self._held.leave(choice.replica.name, choice.need)
-        self._found.leave(choice.replica.name, choice.found)
+        self._work.leave(choice.replica.name, Work(choice.work.found))
         self._estimator.learn_output(one.model, request.generated)
         self._index.reported(sent, request.prompt, request.cached or 0, round(now * 1000))
 

@@ -33,6 +33,9 @@ class Counting(ABC):
     def pick(self, one: Prepared) -> int:
         """The index of the replica that takes it."""
 
+    def began(self, one: Prepared, now: float) -> None:
+        return
+
     def ended(self, one: Prepared, request: Request, now: float) -> None:
         self.load[self._at.pop(one.asked.number)] -= 1
 

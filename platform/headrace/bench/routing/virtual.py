@@ -17,7 +17,10 @@ class VirtualRun:
     def __init__(self, shape: Shape, router: Router) -> None:
         self._shape, self._router = shape, router
         self._clock = Clock()
-        self._replicas = [VirtualReplica(shape.replica, self._clock, on_end=self._ended) for _ in range(shape.replicas)]
+        self._replicas = [
+            VirtualReplica(shape.replica, self._clock, on_end=self._ended, on_first=self._began)
+            for _ in range(shape.replicas)
+        ]
         self._sent: dict[Request, Prepared] = {}
         self.served: list[Served] = []
         self.samples: list[list[Held]] = []
@@ -34,6 +37,9 @@ class VirtualRun:
         request = one.request()
         self._sent[request] = one
         self._replicas[self._router.choose(one, self._clock.now)].add(request)
+
+    def _began(self, request: Request, now: float) -> None:
+        self._router.began(self._sent[request], now)
 
     def _ended(self, request: Request, now: float) -> None:
         one = self._sent.pop(request)

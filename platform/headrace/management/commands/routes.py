@@ -71,7 +71,8 @@ def _text(found: Explanation) -> str:
             over += "" if replica["breaker"] == "closed" else f", breaker {replica['breaker']}"
             lines.append(
                 f"   {replica['replica']:32} {replica['state']:9} score {score:>8}  cached {replica['overlap']:>7}"
-                f"  load {replica['load']:>8}  found {replica['found']:>8}  kv {kv:>4}{over}"
+                f"  load {replica['load']:>8}  found {replica['found']:>8}  unread {replica['unread']:>7}"
+                f"  kv {kv:>4}{over}"
             )
     lines += ["", f"-> {found.goes_to or 'nowhere'}", "", NOT_SEEN]
     return "\n".join(lines)

@@ -15,8 +15,8 @@ from django.core.management import CommandError, call_command
 from engines.models import Pool, Replica
 from headrace.api import metrics
 from routing.breaker import CLOSED, OPEN
-from routing.found import KEY, FoundTokens
 from routing.models import Model, Route, Target
+from routing.work import KEY, Work, WorkInHand
 from tenants.meters.meter import room_key
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -68,21 +68,24 @@ def test_it_shows_what_each_replica_holds_and_scores(route: Route) -> None:
     assert second["is_over"]
 
 
-async def _found_there(replica: str, tokens: int) -> None:
-    client, process = redis.asyncio.Redis.from_url(settings.REDIS_URL), FoundTokens()
-    process.enter(replica, tokens)
+async def _goes_there(replica: str, work: Work) -> None:
+    client, process = redis.asyncio.Redis.from_url(settings.REDIS_URL), WorkInHand()
+    process.enter(replica, work)
     await process.refresh(client)
     await client.aclose()
 
 
-def test_it_counts_what_requests_of_web_processes_found_in_the_cache(route: Route) -> None:
-    asyncio.run(_found_there("big/r0", 40_000))
+def test_it_counts_what_web_processes_have_replicas_do(route: Route) -> None:
+    asyncio.run(_goes_there("big/r0", Work(40_000, 300)))
     try:
         rows = explained("--prompt-tokens", "5000")["targets"][0]["replicas"]
     finally:
         with redis.Redis.from_url(settings.REDIS_URL) as client:
             client.delete(KEY)
-    assert [(one["replica"], one["load"], one["found"]) for one in rows] == [("big/r1", 0, 0), ("big/r0", 0, 40_000)]
+    assert [(one["replica"], one["found"], one["unread"]) for one in rows] == [
+        ("big/r1", 0, 0),
+        ("big/r0", 40_000, 300),
+    ]
 
 
 def test_it_leaves_alone_what_a_breaker_of_a_web_process_leaves_alone(route: Route) -> None:
