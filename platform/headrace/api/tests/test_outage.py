@@ -203,6 +203,15 @@ def test_it_lets_no_one_shut_an_upstream_for_others(spot: Place, bad: ScriptedUp
     assert spot.chat(model=model).status == 200
 
 
+def test_it_does_not_count_long_answers_that_run_out_of_time(spot: Place, bad: ScriptedUpstream) -> None:
+    bad.script(tokens=1000, interval_ms=20)
+    model = spot.add_route([bad.url], total_timeout=0.5)
+    for _ in range(FAILURES):
+        assert spot.chat(model=model, stream=True).error["code"] == "upstream_timeout"
+    bad.script()
+    assert spot.chat(model=model).status == 200
+
+
 def test_it_does_not_count_clients_that_leave(spot: Place, bad: ScriptedUpstream) -> None:
     model = spot.add_route([bad.url])
 
