@@ -164,6 +164,6 @@ def overdue(exchange: Exchange, now: float) -> Exception | None:
         return None
     if not exchange.has_first_byte:
         return TimedOut("first_byte") if now - exchange.attempt_at > first_byte_seconds(exchange) else None
-    if not exchange.chat.stream:
+    if not exchange.streams_upstream:
         return None
     return TimedOut("between_events") if now - exchange.last_event_at > route.between_events_timeout else None

@@ -18,6 +18,9 @@ def models(place: Place) -> dict[str, str]:
     made = {
         "first_byte": place.add_model(first_byte_timeout=0.5),
         "between_events": place.add_model(between_events_timeout=0.5),
+        "assembled": place.add_model(
+            url=f"{place.upstream.url}/", engine="llamacpp", between_events_timeout=0.5, total_timeout=20
+        ),
         "total": place.add_model(total_timeout=0.8),
         "hosted": place.add_model(total_timeout=0.8, provider=True),
     }
@@ -61,6 +64,15 @@ def test_it_waits_so_long_between_events(
     assert not answer.is_done
     assert 0.5 <= seconds < 3
     assert (answer.record["status"], answer.record["output_tokens"]) == ("error", 2)
+    engine.wait_until_idle()
+
+
+def test_it_waits_so_long_between_the_events_of_which_it_makes_a_whole_answer(
+    place: Place, engine: ScriptedUpstream, models: dict[str, str]
+) -> None:
+    answer, seconds = timed(lambda: place.scripted(fields={"model": models["assembled"]}, stall_after=2))
+    assert (answer.status, answer.error["code"]) == (504, "upstream_timeout")
+    assert 0.5 <= seconds < 5
     engine.wait_until_idle()
 
 
