@@ -109,10 +109,13 @@ class Catalog(msgspec.Struct, frozen=True):
 
 def build(rows: Rows, unseal: Callable[[bytes], str]) -> Catalog:
     """The catalog of `rows`; `unseal` opens the secrets stored with pools and providers."""
-    pools = {name: _pool(rows, name, *rest, unseal=unseal) for name, *rest in rows["engines_pool"]}
-    providers = {name: _provider(name, *rest, unseal=unseal) for name, *rest in rows["engines_provider"]}
+    known = {kind: [row for row in rows[kind] if _is_known(*row[:2])] for kind in ("engines_pool", "engines_provider")}
+    pools = {name: _pool(rows, name, *rest, unseal=unseal) for name, *rest in known["engines_pool"]}
+    providers = {name: _provider(name, *rest, unseal=unseal) for name, *rest in known["engines_provider"]}
     targets: dict[str, list[Target]] = {}
     for model, pool, provider, upstream_model, window, *terms in rows["routing_target"]:
+        if (pool or provider) not in (pools if pool else providers):
+            continue
         target = _on_terms(_renamed(pools[pool] if pool else providers[provider], upstream_model, window), *terms)
         targets.setdefault(model, []).extend([target] if target else [])
     settings = {row[0]: row[1:] for row in rows["routing_route"]}
@@ -124,6 +127,13 @@ def build(rows: Rows, unseal: Callable[[bytes], str]) -> Catalog:
             fields: list[Any] = [name, stamp, window, default, *timed, chosen, ttft, tpot, patience, length]
             routes[name] = Route(*fields)
     return Catalog(routes)
+
+
+def _is_known(name: str, protocol: str) -> bool:
+    """Whether this version speaks with it; a newer one may write what it does not, which must not end all the rest."""
+    if protocol not in PROTOCOLS:
+        log.error("%s speaks %s, which this version does not know: it gets nothing", name, protocol)
+    return protocol in PROTOCOLS
 
 
 def _pool(

@@ -22,7 +22,9 @@ class Member(msgspec.Struct, frozen=True):
 
 def members() -> list[Member]:
     """All replicas, those that drain too: they still run."""
-    return [_member(replica) for replica in Replica.objects.select_related("pool").order_by("pool", "name")]
+    rows = Replica.objects.select_related("pool").order_by("pool", "name")
+    # A newer version may know engines that this one does not.
+    return [_member(replica) for replica in rows if replica.pool.engine in PROTOCOLS]
 
 
 def _member(replica: Replica) -> Member:

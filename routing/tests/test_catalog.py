@@ -70,6 +70,19 @@ def test_it_keeps_the_order_of_targets_and_renames_where_the_route_does() -> Non
     assert only.upstream.headers() == {"authorization": "Bearer k"}
 
 
+def test_it_leaves_out_what_only_a_newer_version_can_speak_with() -> None:
+    catalog = built(
+        engines_pool=[("main", "sglang", "smollm2", None, None), ("newer", "of-tomorrow", "m", None, None)],
+        engines_provider=[("later", "of-tomorrow", "https://api.example", None)],
+        routing_target=[
+            ("chat", "newer", None, "", None),
+            ("chat", None, "later", "gpt-x", None),
+            ("chat", "main", None, "", None),
+        ],
+    )
+    assert [target.name for target in catalog.routes["chat"].targets] == ["main"]
+
+
 def test_it_takes_a_provider_s_address_with_and_without_the_version() -> None:
     for address in ("https://api.example", "https://api.example/", "https://api.example/v1", "https://api.example/v1/"):
         catalog = built(
