@@ -66,7 +66,7 @@ RETRIES = Counter("headrace_retries", "Further attempts wanted before the first 
 FALLBACKS = Counter("headrace_fallbacks", "Requests settled at another than their first upstream.", ("model", "target"))
 BREAKER = Gauge(
     "headrace_breaker_state",
-    "0 closed, 1 trying again, 2 open; the worst of all processes.",
+    "0 closed, 1 may be tried again, 2 open; the worst of its models and of all processes.",
     ("replica",),
     multiprocess_mode="livemax",
 )
