@@ -103,6 +103,7 @@ def test_a_wait_is_bounded_in_time_and_number(busy: Busy) -> None:
     bound(queue_timeout=0.5)
     with busy.occupied():
         refused(503, "no_capacity")
+        eventually(lambda: _last_failed(busy)["labels"].get("error") == "no_capacity", 10)
     bound(queue_timeout=60, queue_length=8)
     with busy.occupied():
         two = [busy.ask(), busy.ask()]
@@ -154,3 +155,9 @@ def test_a_stream_that_waits_is_kept_alive(place: Place, valkey: "redis.Redis") 
     assert answer.raw.startswith(b": keep-alive\n\n")
     assert (answer.status, answer.is_done) == (200, True)
     assert answer.record["queue_ms"] >= 4000
+
+
+def _last_failed(busy: Busy) -> dict[str, Any]:
+    """What waited in vain was admitted: it is on record, with the reason."""
+    records = busy.place.web.records()
+    return [record for record in records if record["model"] == busy.place.world.model][-1]
