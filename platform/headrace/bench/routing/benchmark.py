@@ -39,6 +39,7 @@ class Routing(Benchmark):
         parser.add_argument("--seed", type=int, default=1, help="the first")
         parser.add_argument("--seeds", type=int, default=5, help="how many; the report gives the worst")
         parser.add_argument("--virtual", action="store_true", help="in virtual time, without HTTP; seconds a run")
+        parser.add_argument("--late", type=float, default=0.0, help="of --virtual: real ms at p99 that messages take")
         parser.add_argument("--load", type=float, default=1.0, help="times the trace's arrivals")
         parser.add_argument("--trace", type=Path, default=ROUTING, help="a file like traces/routing.yaml")
         parser.add_argument("--scale", type=float, help="real seconds a simulated one takes; the trace says which")
@@ -52,7 +53,7 @@ class Routing(Benchmark):
         chosen = [ENTRANTS[name] for name in options["only"]]
         late: list[tuple[float, float]] = []
         if options["virtual"]:
-            runs, pooled = measured(shape, chosen, seeds, virtually(shape), say)
+            runs, pooled = measured(shape, chosen, seeds, virtually(shape, options["late"] / 1000 / shape.scale), say)
         else:
             with ExitStack() as stack:
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headrace-bench-")))
@@ -60,13 +61,13 @@ class Routing(Benchmark):
                 chosen = [entrant for entrant in chosen if http.is_installed(entrant)]
                 runs, pooled = measured(shape, chosen, seeds, lambda who, seed, _: http.run(who, seed, say), say)
                 late = http.late
-        told = ("seed", "seeds", "virtual", "load", "only")
+        told = ("seed", "seeds", "virtual", "late", "load", "only")
         parameters = {name: options[name] for name in told} | {"trace": shape.name, "scale": shape.scale}
         return Report(self.name, parameters, rows(runs), targets(runs, pooled), notes(shape, pooled, late))
 
 
-def virtually(shape: Shape) -> Run:
-    return lambda entrant, seed, requests: VirtualRun(shape, entrant.virtual(shape, seed)).run(requests)
+def virtually(shape: Shape, late: float) -> Run:
+    return lambda entrant, seed, requests: VirtualRun(shape, entrant.virtual(shape, seed), late=late).run(requests)
 
 
 def measured(

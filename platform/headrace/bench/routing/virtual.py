@@ -1,6 +1,13 @@
-"""One run in virtual time: the trace's requests, a router's choices, simulated replicas, no HTTP and no clock."""
+"""One run in virtual time: the trace's requests, a router's choices, simulated replicas, no HTTP and no clock.
 
-from collections.abc import Sequence
+`late` stands for HTTP: a request reaches its replica, and what a replica says is heard, so much later (seconds at the
+99th percentile, exponential). What a step takes stays, as in a run over HTTP, where lateness does not add up.
+"""
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from engines.simulator.fleet.request import Request
 from engines.simulator.fleet.state import SAMPLED_EACH
@@ -13,15 +20,24 @@ from headrace.bench.traces import Shape
 WATCHED_EACH = 1.0
 
 
+class _Sent(NamedTuple):
+    """`delay`: how late what its replica says of it is heard; one for all it says, so that the order stays."""
+
+    one: Prepared
+    at: float
+    delay: float
+
+
 class VirtualRun:
-    def __init__(self, shape: Shape, router: Router) -> None:
-        self._shape, self._router = shape, router
+    def __init__(self, shape: Shape, router: Router, *, late: float = 0.0) -> None:
+        self._shape, self._router, self._late = shape, router, late
+        self._dice = random.Random(len(router.name))
         self._clock = Clock()
         self._replicas = [
             VirtualReplica(shape.replica, self._clock, on_end=self._ended, on_first=self._began)
             for _ in range(shape.replicas)
         ]
-        self._sent: dict[Request, Prepared] = {}
+        self._sent: dict[Request, _Sent] = {}
         self.served: list[Served] = []
         self.samples: list[list[Held]] = []
 
@@ -34,16 +50,28 @@ class VirtualRun:
         return judge(self._shape, self.served, self.samples)
 
     def _arrive(self, one: Prepared) -> None:
-        request = one.request()
-        self._sent[request] = one
-        self._replicas[self._router.choose(one, self._clock.now)].add(request)
+        request, now = one.request(), self._clock.now
+        self._sent[request] = _Sent(one, now, self._delay())
+        replica = self._replicas[self._router.choose(one, now)]
+        self._later(self._delay(), lambda: replica.add(request))
+
+    def _delay(self) -> float:
+        return self._dice.expovariate(math.log(100) / self._late) if self._late else 0.0
+
+    def _later(self, seconds: float, do: Callable[[], None]) -> None:
+        if seconds:
+            self._clock.after(seconds, do)
+        else:
+            do()
 
     def _began(self, request: Request, now: float) -> None:
-        self._router.began(self._sent[request], now)
+        sent = self._sent[request]
+        self._later(sent.delay, lambda: self._router.began(sent.one, self._clock.now))
 
     def _ended(self, request: Request, now: float) -> None:
-        one = self._sent.pop(request)
-        self._router.ended(one, request, now)
+        sent = self._sent.pop(request)
+        one = sent.one
+        self._later(sent.delay, lambda: self._router.ended(one, request, self._clock.now))
         if request.first_at is None:
             raise RuntimeError(f"request {request.rid} ended without a token")
         tpot = (now - request.first_at) / max(1, request.generated - 1)
@@ -54,7 +82,7 @@ class VirtualRun:
                 at=one.asked.at,
                 prompt=request.prompt,
                 cached=request.cached or 0,
-                ttft=request.first_at - request.arrived,
+                ttft=request.first_at + sent.delay - sent.at,
                 tpot=tpot,
             )
         )

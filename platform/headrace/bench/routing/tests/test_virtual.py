@@ -39,6 +39,14 @@ def test_prefix_aware_hits_most_and_serves_most_within_its_targets() -> None:
         assert ours.goodput >= run(f"headrace {policy}").goodput
 
 
+def test_it_hears_later_and_serves_all_the_same() -> None:
+    shape = small.shape()
+    late = VirtualRun(shape, ENTRANTS["headrace prefix_aware"].virtual(shape, 1), late=0.05).run(small.requests(shape))
+    now = run("headrace prefix_aware")
+    assert (late.requests, late.failed) == (now.requests, 0)
+    assert now.ttft_p50 + 0.005 < late.ttft_p50 < now.ttft_p50 + 0.1
+
+
 def test_nothing_hits_more_than_one_pooled_cache() -> None:
     shape = small.shape()
     bound = pooled_hit_rate(shape, small.requests(shape))
