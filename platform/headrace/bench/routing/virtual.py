@@ -31,7 +31,7 @@ class _Sent(NamedTuple):
 class VirtualRun:
     def __init__(self, shape: Shape, router: Router, *, late: float = 0.0) -> None:
         self._shape, self._router, self._late = shape, router, late
-        self._dice = random.Random(len(router.name))
+        self._dice = random.Random(0)
         self._clock = Clock()
         self._replicas = [
             VirtualReplica(shape.replica, self._clock, on_end=self._ended, on_first=self._began)
