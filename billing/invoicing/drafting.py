@@ -77,7 +77,10 @@ def write(invoice: Invoice, draft: Draft, now: datetime) -> None:
     invoice.net, invoice.tax = draft.net, draft.tax
     invoice.total = draft.net + draft.tax
     invoice.drafted_at = now
-    invoice.save(force_insert=invoice._state.adding)
+    if invoice._state.adding:
+        invoice.save(force_insert=True)
+    else:  # an update that names the status is on the audit trail, each hour
+        invoice.save(update_fields=["net", "tax", "total", "drafted_at"])
     invoice.lines.all().delete()
     for line in draft.lines:
         line.invoice = invoice

@@ -9,7 +9,7 @@ import pytest
 from billing.invoicing.closing import close_all
 from billing.invoicing.tests.making import at_once, close, make_customer, make_price, make_seller, stated, use, utc
 from billing.models import BillingAccount, Invoice, Price
-from tenants.models import Tenant
+from tenants.models import AuditEntry, Tenant
 from tenants.tests.cast import sql
 
 pytestmark = pytest.mark.django_db
@@ -23,6 +23,15 @@ EDGES = {
     "Pacific/Kiritimati": "2026-02-28 10:00",
     "America/New_York": "2026-03-01 05:00",
 }
+
+
+def test_drafting_anew_is_not_on_the_audit_trail(acme: Tenant, price: Price) -> None:
+    use("2026-03-05 12:00", price)
+    for day in (2, 3):
+        use("2026-03-06 12:00", price, key=f"key-{day}")
+        (march,) = close(utc(f"2026-04-0{day}"))
+    assert march.drafted_at == utc("2026-04-03")
+    assert [entry.action for entry in AuditEntry.objects.filter(subject=f"billing_invoice {march.pk}")] == ["created"]
 
 
 def test_it_states_tokens_by_project_model_class_and_price(acme: Tenant, price: Price) -> None:
