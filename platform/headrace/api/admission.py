@@ -54,6 +54,7 @@ async def admit(
             raise refusal(exchange, said) from None
     found = [(one, Fit(counted, fit.max_tokens)) for one, _ in found if one.target is choice.target]
     exchange = _draft(gateway, principal, chat, labels, priority, route, found, is_counted=True)
+    exchange.counted_prompt = counted
     try:
         exchange.levels = await hold(gateway, exchange, found)
     except NotHeld as said:
@@ -85,8 +86,13 @@ def _draft(
     quote = quotes[target.name]
     book = gateway.snapshot.budgets
     budgets = book.above(tenant=principal.tenant, project=principal.project, key=principal.key, model=chat.model)
-    is_bounded = not is_counted and any(budget.hard for budget in budgets)
-    held_prompt = max(prompt, min(chat.prompt_ceiling, route.context_window)) if is_bounded else prompt
+    is_hard = any(budget.hard for budget in budgets)
+    held_prompt = prompt
+    if is_hard and not is_counted:
+        held_prompt = max(prompt, min(chat.prompt_ceiling, route.context_window))
+    # A hard budget is charged no more than it held; what media may come to nobody can tell ahead.
+    is_exact = is_hard and chat.content.is_text
+    most_prompt = held_prompt if is_exact else max(chat.prompt_ceiling, route.context_window)
     amounts = {
         REQUESTS: 1,
         INPUT_TOKENS: prompt,
@@ -120,6 +126,7 @@ def _draft(
         quotes=quotes,
         prompt_estimate=prompt,
         held_prompt=held_prompt,
+        most_prompt=most_prompt,
         max_tokens=max_tokens,
         priority=priority,
     )

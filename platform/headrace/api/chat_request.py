@@ -42,13 +42,8 @@ class ChatRequest(msgspec.Struct):
     fallback: bool = True
 
     @property
-    def most_prompt(self) -> int:
-        """More tokens than the prompt can be, its template aside: no token is less than a byte."""
-        return self.content.text_bytes + self.schema_bytes + 16 * self.content.other_tokens
-
-    @property
     def prompt_ceiling(self) -> int:
-        """What a budget has to have for the prompt: a token a byte, and more than templates add; media as estimated.
+        """The most tokens that the prompt can be: a token a byte, and more than templates add; media as estimated.
 
         Templates put a frame around each message, write schemas out in lines, and may begin with a text of their own.
         """

@@ -50,6 +50,7 @@ class Exchange:
         quotes: Quotes,
         prompt_estimate: int,
         held_prompt: int,
+        most_prompt: int,
         max_tokens: int,
         priority: str,
     ) -> None:
@@ -60,6 +61,7 @@ class Exchange:
         self.quotes = quotes  # by target's name: its price when the request was admitted, None = unpriced
         self.prompt_estimate, self.max_tokens = prompt_estimate, max_tokens
         self.held_prompt = held_prompt  # the tokens of it for which budgets were asked
+        self.most_prompt = most_prompt  # no more are billed, whatever the upstream says
         self.priority = priority  # its class in the queue, and for engines that order by it
         self.levels: list[Level] = []
         self.held_max_tokens = max_tokens  # what admission held for each choice: no later attempt may ask for more
@@ -102,8 +104,7 @@ class Exchange:
         return tokenizer(self.target)
 
     def _new_meter(self) -> UsageMeter:
-        most_prompt = max(self.route.context_window, self.chat.most_prompt)
-        return UsageMeter(most_prompt=most_prompt, most_output=self.most_output)
+        return UsageMeter(most_prompt=self.most_prompt, most_output=self.most_output)
 
     @property
     def most_output(self) -> int:
@@ -134,7 +135,8 @@ class Exchange:
         protocol = self.replica.upstream.protocol
         if self.is_blind:
             # The answer was given up unseen: an engine stopped with its connection, a provider went on to the end.
-            return Counts(self.prompt_estimate, 0, self.most_output if protocol.bills_on else 0, 0, "estimated")
+            prompt = min(self.prompt_estimate, self.most_prompt)
+            return Counts(prompt, 0, self.most_output if protocol.bills_on else 0, 0, "estimated")
         if not self.has_first_byte:
             return Counts()
         return self.meter.counts(
@@ -222,7 +224,7 @@ class Exchange:
         self.choice, self.target, self.replica = choice, choice.target, choice.replica
         self.prompt_estimate, self.max_tokens = prompt_estimate, max_tokens
         self.meter = self._new_meter()
-        self.attempt = self.attempt_at = self.last_byte_at = self.finish_reason = None
+        self.attempt = self.attempt_at = self.last_byte_at = self.finish_reason = self.counted_prompt = None
         self.last_event_at = time.monotonic()
 
     # --- interrupting it ----------------------------------------------------------------------------------------------

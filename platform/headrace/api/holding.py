@@ -32,7 +32,7 @@ async def hold(gateway: Gateway, exchange: Exchange, found: list[Place]) -> list
 
 async def count_prompt(gateway: Gateway, exchange: Exchange) -> int | None:
     """The prompt's tokens by the engine's tokenizer; None where it cannot say."""
-    if exchange.chat.content.modalities != {"text"}:
+    if not exchange.chat.content.is_text:
         return None
     return await gateway.client.count_prompt(exchange.replica.upstream, exchange.chat.upstream_fields())
 

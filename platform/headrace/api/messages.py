@@ -110,6 +110,11 @@ class Content(msgspec.Struct):
     other_tokens: int
     modalities: frozenset[str]
 
+    @property
+    def is_text(self) -> bool:
+        """Whether it is nothing but text, so that its bytes say how many tokens it can be at most."""
+        return self.modalities == {"text"}
+
 
 def check(messages: list[Message], media_hosts: list[str]) -> Content:
     """Check every part, drop what only echoes, and measure. Raises BadMedia with the part's place."""

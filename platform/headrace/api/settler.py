@@ -101,7 +101,7 @@ class Settler:
             return
         if meter.has_output and not meter.is_reported and (text := meter.text) is not None:
             exchange.counted = await self._client.count(upstream, text)
-        if not meter.has_prompt and exchange.chat.content.modalities == {"text"}:
+        if exchange.counted_prompt is None and not meter.has_prompt and exchange.chat.content.is_text:
             exchange.counted_prompt = await self._client.count_prompt(upstream, exchange.chat.upstream_fields())
 
     def _tell(self, exchange: Exchange, event: UsageEvent, counts: Counts) -> None:

@@ -127,5 +127,6 @@ def _drafted(gateway: Gateway, exchange: Exchange, found: list[Place]) -> Exchan
         quotes={choice.target.name: _FREE},
         prompt_estimate=fit.prompt,
         held_prompt=fit.prompt,
+        most_prompt=max(fit.prompt, exchange.route.context_window),
         max_tokens=fit.max_tokens,
     )

@@ -10,9 +10,6 @@ from typing import Any
 
 import msgspec
 
-# What a chat template may add to a prompt's own bytes, in tokens.
-_TEMPLATE_TOKENS = 4096
-
 
 class _PromptDetails(msgspec.Struct):
     cached_tokens: int | None = None
@@ -68,7 +65,8 @@ _RANK = {"reported": 0, "counted": 1, "estimated": 2}
 class UsageMeter:
     """The running count of one attempt.
 
-    most_prompt: more prompt tokens than this nobody can have counted. most_output: n x max_tokens, what was allowed.
+    most_prompt: no more prompt tokens than this are billed, whoever counted them; what an upstream tells beyond it
+    counts as not said. most_output: n x max_tokens, what was allowed.
     """
 
     __slots__ = (
@@ -77,7 +75,7 @@ class UsageMeter:
     )  # fmt: skip
 
     def __init__(self, *, most_prompt: int, most_output: int) -> None:
-        self._most_prompt, self._most_output = most_prompt + _TEMPLATE_TOKENS, most_output
+        self._most_prompt, self._most_output = most_prompt, most_output
         self._prompt: int | None = None
         self._cached = 0
         self._has_cached = False
@@ -164,6 +162,8 @@ class UsageMeter:
             prompt, source = self._prompt, "estimated" if self._is_bounded else "reported"
         elif counted_prompt:  # none at all is no count
             prompt, source = counted_prompt, "counted"
+        if prompt > self._most_prompt:
+            prompt, source = self._most_prompt, "estimated"
         output, how = self._guess(bytes_per_token), "estimated"
         if self.is_reported:
             output, how = self._reported(), "reported"

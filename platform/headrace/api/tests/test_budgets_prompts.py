@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from billing.models import Budget
-from headrace.api.tests.calling import Place
+from headrace.api.tests.calling import Answer, Place
 from headrace.testing.budgets import add_budget, counter, kept, on_record
 from headrace.testing.invariants import eventually
 from headrace.testing.upstream import prompt
@@ -82,6 +82,58 @@ def test_the_largest_max_tokens_is_named_beside_what_the_prompt_may_be(
     assert 2000 < most < 10_000 - SIZE
     assert place.chat(DENSE, secret=secret, model=hosted, max_tokens=most + 1).status == 402
     assert place.chat(DENSE, secret=secret, model=hosted, max_tokens=most).status == 200
+
+
+@pytest.mark.parametrize("beyond", [0, 1, 50_000])
+def test_a_hard_budget_is_charged_no_more_of_a_prompt_than_it_held(
+    sites: dict[str, Place], hosted: str, valkey: "redis.Redis", beyond: int
+) -> None:
+    """Whatever the upstream says: what it held is the most that the prompt can be."""
+    place = next(iter(sites.values()))
+    model = place.add_model(provider=True)
+    place.world.price(model=model, input="1000000", cached_input="1000000", output="0")
+    budget, secret = budget_of(sites, model, 100_000, f"beyond-{beyond}")
+
+    def ask(**script: int) -> tuple[Answer, int]:
+        with ThreadPoolExecutor(1) as threads:
+            slow = prompt(tokens=1, first_ms=800, **script)
+            asked = threads.submit(place.chat, slow, secret=secret, model=model, max_tokens=1)
+            eventually(lambda: counter(valkey, budget).held > 0)
+            held = counter(valkey, budget).held
+            return asked.result(), held // UNIT
+
+    _, held = ask(prompt_tokens=2000 + beyond)  # as many digits, which are prompt too
+    before = counter(valkey, budget).spent
+    answer, again = ask(prompt_tokens=held + beyond)
+    at_rest(valkey)
+    assert held == again > 2000
+    assert answer.record["usage_source"] == ("estimated" if beyond else "reported")
+    spent = (counter(valkey, budget).spent - before) // UNIT
+    assert spent == answer.record["input_tokens"] <= held
+    assert (spent == held) == (beyond == 0)
+
+
+def test_a_prompt_that_was_counted_for_a_hard_budget_is_charged_as_counted(
+    sites: dict[str, Place], valkey: "redis.Redis"
+) -> None:
+    """Little is left of it: the engine has counted the prompt before it was admitted, and says more afterwards."""
+    place = next(iter(sites.values()))
+    model = place.add_model()
+    place.world.price(model=model, input="1000000", cached_input="1000000", output="0")
+    budget, secret = budget_of(sites, model, 100, "counted")
+    answer = place.chat(prompt(tokens=1, prompt_tokens=5000), secret=secret, model=model, max_tokens=1)
+    assert answer.status == 200
+    at_rest(valkey)
+    assert answer.record["usage_source"] == "counted"
+    assert 0 < counter(valkey, budget).spent == answer.record["input_tokens"] * UNIT < 100 * UNIT
+
+
+def test_without_a_hard_budget_an_upstream_is_believed_as_much_as_its_context_takes(
+    sites: dict[str, Place], hosted: str
+) -> None:
+    place = next(iter(sites.values()))
+    answer = place.chat(prompt(tokens=1, prompt_tokens=50_000), model=hosted, max_tokens=1)
+    assert (answer.record["input_tokens"], answer.record["usage_source"]) == (50_000, "reported")
 
 
 def test_a_soft_budget_holds_what_the_prompt_is_estimated_at(

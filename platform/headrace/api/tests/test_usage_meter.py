@@ -67,7 +67,7 @@ def test_it_stays_sane_whatever_it_is_told(
     assert 0 <= got.cached_input_tokens <= got.input_tokens
     assert 0 <= got.reasoning_tokens <= got.output_tokens
     assert got.output_tokens <= max(MOST_OUTPUT, events)
-    assert 0 < got.input_tokens <= max(MOST_PROMPT + 4096, counted_prompt or 0)
+    assert 0 < got.input_tokens <= MOST_PROMPT
     assert got.source in {"reported", "counted", "estimated"}
     if events:
         assert got.output_tokens > 0, "never silently nothing"
@@ -109,6 +109,18 @@ def test_it_ranks_what_it_is_told() -> None:
     assert counts(of, counted=9, counted_prompt=31) == Counts(30, 0, 9, 0, "counted")
     of.final(usage(30, 8, 40))
     assert counts(of, counted=9) == Counts(30, 30, 8, 0, "estimated"), "no more was cached than there was"
+
+
+def test_it_bills_no_more_of_a_prompt_than_it_may_whoever_counted() -> None:
+    of = meter()
+    of.delivered("x")
+    of.final(usage(MOST_PROMPT, 1))
+    assert counts(of) == Counts(MOST_PROMPT, 0, 1, 0, "reported")
+    of = meter()
+    of.delivered("x")
+    of.final(usage(MOST_PROMPT + 1, 1))
+    assert counts(of) == Counts(50, 0, 1, 0, "estimated"), "what cannot be true counts as not said"
+    assert counts(of, counted_prompt=MOST_PROMPT + 1) == Counts(MOST_PROMPT, 0, 1, 0, "estimated")
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,8 @@ def _charge(
     status = late[-1].status if late else record.status
     books.statuses[status] += 1
     books.total += amount
-    right = expected(one.ask, status, one.events, entry)
+    is_counted = "counted" in {record.usage_source, *(row.usage_source for row in late)}
+    right = expected(one.ask, status, one.events, entry, is_counted=is_counted)
     books.exact += right.least == right.most
     if not right.admits(charged) and record.usage_source == "estimated" and one.ask.is_liar:
         books.uncounted += 1

@@ -45,9 +45,11 @@ class Expected:
 NOTHING = Expected((0, 0, 0), (0, 0, 0))
 
 
-def expected(ask: Ask, status: str, received: int, entry: dict[str, Any] | None) -> Expected:
+def expected(
+    ask: Ask, status: str, received: int, entry: dict[str, Any] | None, *, is_counted: bool = False
+) -> Expected:
     """Input, cached and output tokens of one that ended as `status`; its client saw `received` events, `entry` is the
-    upstream's own log of it."""
+    upstream's own log of it. is_counted: by the engine's tokenizer, in whole or in part."""
     # No token is less than a byte.
     prompt = max(ask.script["prompt_tokens"], len(ask.content) + 64)
     if status == "cancelled" and not ask.stream and (entry is None or ask.is_refused):
@@ -57,14 +59,14 @@ def expected(ask: Ask, status: str, received: int, entry: dict[str, Any] | None)
     broken = ask.breaks_after
     if status == "ok":
         assert broken is None or broken > ask.script["tokens"], "it broke off, and is recorded as whole"
-        return _exact(ask, ask.script["tokens"], _SAID_AT_THE_END)
+        return _exact(ask, ask.script["tokens"], _SAID_AT_THE_END, is_counted)
     if status in {"error", "incomplete"} and broken is not None and not entry["client_left"]:
         if ask.stream:
-            return _exact(ask, broken, _SAID) if broken else NOTHING
+            return _exact(ask, broken, _SAID, is_counted) if broken else NOTHING
         if entry["how"] != "aborted":
             return NOTHING  # nothing of it reached the client
         if broken:  # the gateway's patience ended: it had the engine stop, and was told what it had made
-            return _exact(ask, broken, _SAID_AT_THE_END)
+            return _exact(ask, broken, _SAID_AT_THE_END, is_counted)
     # It was given up, by its client or its gateway, between two events: what it used lies between what the client had
     # and what the engine had made. Where nobody told, text is counted or estimated.
     made = int(entry["tokens_generated"])
@@ -72,14 +74,18 @@ def expected(ask: Ask, status: str, received: int, entry: dict[str, Any] | None)
     return Expected((0, 0, min(least, made)), (prompt, ask.script["prompt_tokens"], 4 * made + 8))
 
 
-def _exact(ask: Ask, tokens: int, said: set[str]) -> Expected:
+def _exact(ask: Ask, tokens: int, said: set[str], is_counted: bool) -> Expected:
     usage, prompt = ask.script["usage"], ask.script["prompt_tokens"]
-    if usage in said:
-        cached = prompt if usage == "cached_over_prompt" else ask.script["cached_tokens"]
-        return Expected((prompt, cached, tokens), (prompt, cached, tokens))
-    counted = -(-len("".join(f"tok{number} " for number in range(tokens))) // 4)
-    if usage == "partial":
-        return Expected((prompt, 0, counted), (prompt, ask.script["cached_tokens"], counted))
     # By the engine's tokenizer, as the gateway writes the message: escapes may make it a little longer.
     about = ask.counted_prompt
-    return Expected((about * 98 // 100, 0, counted), (about * 102 // 100 + 1, 0, counted))
+    fewest, most = about * 98 // 100, about * 102 // 100 + 1
+    if usage == "partial" or (usage in said and is_counted):
+        # One that was counted to fit the rest of a hard budget is charged no more than that, whatever is told later.
+        fewest, most = min(prompt, fewest), max(prompt, most)
+    if usage in said:
+        cached = prompt if usage == "cached_over_prompt" else ask.script["cached_tokens"]
+        if is_counted:
+            return Expected((fewest, 0, tokens), (most, cached, tokens))
+        return Expected((prompt, cached, tokens), (prompt, cached, tokens))
+    counted = -(-len("".join(f"tok{number} " for number in range(tokens))) // 4)
+    return Expected((fewest, 0, counted), (most, ask.script["cached_tokens"] if usage == "partial" else 0, counted))
