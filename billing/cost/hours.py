@@ -14,6 +14,7 @@ from django.db import connection, transaction
 from django.db.models import Max, Min
 
 from billing.cost.arithmetic import NONE, Tokens
+from billing.models import TargetHour
 from engines.models import Pool, PoolHour
 
 # An hour of which less was sampled is a gap: its tokens are not set against half its cost.
@@ -24,10 +25,10 @@ _LATE = timedelta(minutes=2)
 _PERIOD = timedelta(seconds=10)
 
 # Hours of each pool that were sampled or used. `span` is how many seconds could have been sampled (none before the
-# pool's first sample, or to come), `main` the currency of most of the cost. A replica's rate counts for the best hour
-# where at least one was up for half of it. Buckets are local days and months; hours, which a clock set back has twice,
-# are of UTC. A bucket has the hours that begin in it; those
-# that nobody sampled or used are what is left of its span.
+# pool's first sample or, where it never was, its first use, nor to come), `main` the currency of most of the cost. A
+# replica's rate counts for the best hour where at least one was up for half of it. Buckets are local days and months;
+# hours, which a clock set back has twice, are of UTC. A bucket has the hours that begin in it; those that nobody
+# sampled or used are what is left of its span.
 _NEXT_HOUR = "date_trunc('hour', {} + interval '1 hour' - interval '1 microsecond', 'UTC')"  # of UTC, unless it is one
 _HOURS = f"""
 WITH pools AS (
@@ -137,7 +138,7 @@ def read(start: datetime, end: datetime, *, by: str, zone: str, pool: str | None
 
 
 def _rows(
-    pools: dict[str, tuple[datetime | None, datetime]], first: datetime, end: datetime, by: str, zone: str
+    pools: dict[str, tuple[datetime, datetime]], first: datetime, end: datetime, by: str, zone: str
 ) -> Iterator[tuple[Any, ...]]:
     values: dict[str, Any] = {
         "pools": list(pools),
@@ -183,16 +184,19 @@ def _add(
             use.charged[currency] = amount
 
 
-def _pools(pool: str | None, now: datetime) -> dict[str, tuple[datetime | None, datetime]]:
-    """Of each pool its first sample, and until when it should have been sampled: now, or its last sample if that is
-    rolled up in a moment, or if the pool is no more. A pool that is gone costs nothing after it."""
+def _pools(pool: str | None, now: datetime) -> dict[str, tuple[datetime, datetime]]:
+    """Of each pool its first sample (one that never was: its first use), and until when it should have been sampled:
+    now, or its last sample if that is rolled up in a moment, or if the pool is no more, which costs nothing after it.
+    One that was neither sampled nor used is left out."""
     living = set(Pool.objects.values_list("name", flat=True))
     sampled = PoolHour.objects.all() if pool is None else PoolHour.objects.filter(pool=pool)
     spans = sampled.order_by().values("pool").annotate(first=Min("first_at"), last=Max("last_at"))
     known = {row["pool"]: (row["first"], row["last"]) for row in spans}
-    found: dict[str, tuple[datetime | None, datetime]] = {}
-    for name in living | set(known) if pool is None else {pool}:
-        first, last = known.get(name, (None, None))
+    names = living | set(known) if pool is None else {pool}
+    used = TargetHour.objects.filter(target__in=names - set(known)).order_by().values("target")
+    known |= {row["target"]: (row["first"], None) for row in used.annotate(first=Min("hour"))}
+    found: dict[str, tuple[datetime, datetime]] = {}
+    for name, (first, last) in known.items():
         is_over = last is not None and (name not in living or now - last <= _LATE)
         found[name] = (first, last + _PERIOD if is_over and last is not None else now)
     return found

@@ -81,6 +81,19 @@ def test_it_has_no_gap_before_a_pool_was_first_seen_nor_after_it_is_gone() -> No
     assert only(made()).gap_seconds == 0
 
 
+def test_it_has_no_line_before_a_pool_was_first_sampled_or_used() -> None:
+    pool("new")
+    assert made(days=40).lines == []
+    used(DAY + 36 * HOUR, 1_000_000, name="new")
+    lines = made(days=40).lines
+    assert [line.start for line in lines] == [DAY + number * 24 * HOUR for number in range(1, 40)]
+    assert [line.gap_seconds for line in lines[:2]] == [12 * 3600, 24 * 3600]
+    up(DAY + 60 * HOUR, name="new")  # from here on it costs something, and what is missing is a gap
+    assert [(line.start, line.gap_seconds) for line in made(days=40).lines[:3]] == [
+        (DAY + 24 * HOUR, 0), (DAY + 48 * HOUR, 11 * 3600), (DAY + 72 * HOUR, 24 * 3600),
+    ]  # fmt: skip
+
+
 def test_it_never_adds_up_two_currencies() -> None:
     pool("a")
     pool("b", cost_currency="EUR")
