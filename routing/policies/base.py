@@ -12,7 +12,7 @@ from typing import ClassVar, Protocol
 import msgspec
 
 # What a token still to be read weighs beside the room it takes: while a prompt is read nobody decodes, and who comes
-# waits. Not critical: in `bench routing --virtual` goodput is the same from 1 to 4; with 2, a third as many first
+# waits. Not critical: in `bench routing --virtual` goodput is the same from 2 to 4; with 2, a third as many first
 # tokens are late as with 0, and queues stay over twice the mean half as long.
 UNREAD_WEIGHT = 2
 

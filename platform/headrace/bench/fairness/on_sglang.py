@@ -1,10 +1,11 @@
 """The same two situations on the real SGLang, small enough for a CPU: through a whole Headrace, in real seconds.
 
 The room of its one replica is made small (ROOM tokens), so that requests wait at the gateway as they would for a large
-one, and not inside the engine; what batch leaves open of it holds four of the people's requests, as a large one's would
-hold many. Answers are short: on a CPU an output token takes as long as eight of input, so that of longer answers
-virtual tokens would not be the engine's time. SGLang reads a prompt to its end before the next, and decodes when there
-is none to read: people wait for the request in progress, so those of batch are short beside theirs.
+one; what batch leaves open of it holds a dozen of the people's requests. All requests are of one size, and answers are
+short: on a CPU a long prompt costs more than its tokens, and an output token as much as eight of input, so that of
+others virtual tokens would not be the engine's time. SGLang mixes decoding with the prompts it reads
+(--enable-mixed-chunk): without it nobody decodes while there is a prompt to read, and people's requests would hold
+their room until a whole room of batch is read. People ask for a part of what the engine was seen to do.
 """
 
 import asyncio
@@ -35,10 +36,12 @@ from routing.fairness.order import cost
 
 MODEL = "smollm2"
 # Of an engine started here. It runs all that the gateway lets in: none has to be put back for another.
-FLAGS = ("--max-total-tokens=16384", "--max-running-requests=128", "--chunked-prefill-size=128")
+FLAGS = (
+    "--max-total-tokens=16384", "--max-running-requests=128", "--chunked-prefill-size=128", "--enable-mixed-chunk",
+)  # fmt: skip
 ROOM = 13_300  # tokens: of batch eighty requests and the open door
-PEOPLE_RATE, OUTPUT = 0.4, 5
-PEOPLE_WORDS, BATCH_WORDS = Size(350, 0.5, 100, 800), Size(100, 0.3, 50, 150)
+PEOPLE_PART = 0.65  # of the engine's time
+WORDS, OUTPUT = Size(100, 0.3, 50, 150), 5
 FLOOD, LESSER, GREATER = 160, 80, 800  # asked at any time: by the batch tenant, and by the twins
 QUEUE = 4000  # waiting at most; a tenant's part of it takes the greater twin
 SECONDS, TWIN_SECONDS, OPEN_SECONDS, WARMUP = 80.0, 60.0, 40.0, 10.0
@@ -91,13 +94,13 @@ def capacity(engine: str) -> int:
 
 
 async def one_run(url: str, engine: str, keys: dict[str, str], seed: int, say: Say) -> dict[str, float]:
-    """People alone, beside a flood of batch, that flood alone with every door open, and the twins."""
+    """A flood of batch alone with every door open, people alone, both, and the twins."""
 
     def people(clients: Clients) -> None:
-        clients.people(PEOPLE, keys[PEOPLE], rate=PEOPLE_RATE, words=PEOPLE_WORDS, output=OUTPUT)
+        clients.people(PEOPLE, keys[PEOPLE], rate=rate, words=WORDS, output=OUTPUT)
 
     def heap(clients: Clients, tenant: str, at_once: int, priority: str) -> None:
-        clients.heap(tenant, keys[tenant], at_once=at_once, words=BATCH_WORDS, output=OUTPUT, priority=priority)
+        clients.heap(tenant, keys[tenant], at_once=at_once, words=WORDS, output=OUTPUT, priority=priority)
 
     def both(clients: Clients) -> None:
         people(clients)
@@ -110,13 +113,15 @@ async def one_run(url: str, engine: str, keys: dict[str, str], seed: int, say: S
     async def during(seconds: float, begin: Callable[[Clients], None]) -> Situation:
         return await situation(url, engine, seed, seconds, begin)
 
-    alone, beside = await during(SECONDS, people), await during(SECONDS, both)
     opened = await during(OPEN_SECONDS, lambda clients: heap(clients, BATCH, FLOOD, "interactive"))
+    (most,) = opened.served(BATCH)
+    rate = PEOPLE_PART * most / cost(round(opened.mean_prompt), OUTPUT)
+    alone, beside = await during(SECONDS, people), await during(SECONDS, both)
     one, other = (await during(TWIN_SECONDS, twins)).served(*TWINS)
     found = {"ttft_p99_alone": alone.ttft_p99, "ttft_p99_beside": beside.ttft_p99}
     found["ttft_moved"] = beside.ttft_p99 / alone.ttft_p99 - 1
     by_people, by_batch = beside.served(PEOPLE, BATCH)
-    found["batch_share"] = by_batch / (opened.served(BATCH)[0] - by_people)
+    found["batch_share"] = by_batch / (most - by_people)
     found["twins_apart"] = abs(one - other) / mean((one, other))
     say(f"run {seed}: " + ", ".join(f"{name} {value:.3g}" for name, value in found.items()))
     return found
@@ -134,11 +139,15 @@ class Situation:
         asked = [one for one in self._asked if one.tenant == PEOPLE and one.at >= self._begin]
         return percentile([(one.tokens[0] if one.tokens else self._end) - one.at for one in asked], 99)
 
+    @property
+    def mean_prompt(self) -> float:
+        """Tokens, of those that the engine has told."""
+        known = [one.prompt for one in self._asked if one.prompt]
+        return mean(known) if known else 0.0
+
     def served(self, *tenants: str) -> list[float]:
         """Virtual tokens a second of each."""
-        known = [one.prompt for one in self._asked if one.prompt]
-        prompt = mean(known) if known else 0.0
-        seconds = self._end - self._begin
+        prompt, seconds = self.mean_prompt, self._end - self._begin
         done = {tenant: 0.0 for tenant in tenants}
         for one in self._asked:
             if one.tenant in done:
