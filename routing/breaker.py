@@ -8,10 +8,12 @@
 
 An upstream is its name and the model it is asked for, "NAME MODEL": a provider that limits one model serves another.
 
-What counts is failures of that upstream alone: what a client caused, and a client that left, say nothing of it. Each
+What counts is failures of that upstream alone: what a client caused, and a client that left, say nothing of it; nor
+does a request that got nothing in its time while others were answered: it waited its turn, behind a higher class. Each
 process keeps its own: no message has to arrive for it to work, and each sees enough of its own traffic.
 """
 
+import math
 import random
 import time
 from collections.abc import Callable, Mapping, Set
@@ -30,6 +32,7 @@ class _Breaker:
         self.name, self.state = name, CLOSED
         self.server = name.partition(" ")[0]
         self.failures = 0  # in a row, while closed
+        self.answered_at = -math.inf  # when it last began or completed an answer
         self.pauses = 0  # in a row, without an answer that was completed
         self.until = 0.0
         self.is_asked = False  # whether the upstream itself told until when
@@ -43,11 +46,14 @@ class Pass:
 
     def __init__(self, breakers: "Breakers", breaker: _Breaker) -> None:
         self._breakers, self._breaker, self._epoch = breakers, breaker, breaker.epoch
+        self._began = breakers._clock()
 
     def answered(self) -> None:
         """The upstream works: a first byte came, or a refusal of the request itself."""
-        if self._counts() and self._breaker.state == HALF_OPEN:
-            self._breakers._close(self._breaker)
+        if self._counts():
+            self._breaker.answered_at = self._breakers._clock()
+            if self._breaker.state == HALF_OPEN:
+                self._breakers._close(self._breaker)
 
     def succeeded(self) -> None:
         """The whole answer came."""
@@ -62,6 +68,11 @@ class Pass:
             self._breakers._judge(self._breaker, pause)
         elif pause is not None:
             self._breakers._prolong(self._breaker, pause)
+
+    def waited(self) -> None:
+        """Nothing came in its time: a failure, unless the upstream answered others meanwhile."""
+        if self._breaker.answered_at < self._began:
+            self.failed()
 
     def left(self) -> None:
         """It ended without a word on the upstream. Also after any other verb: a trial that is over makes room."""

@@ -186,3 +186,17 @@ def test_it_never_opens_where_breakers_are_off() -> None:
     fail(breakers, 100)
     entered(breakers).failed(pause=60)
     assert breakers.wait("a") == 0
+
+
+def test_waiting_in_vain_is_a_failure_only_of_what_answered_nobody_meanwhile() -> None:
+    breakers, clock, states = made(1)
+    waiting = entered(breakers)
+    clock.now += 50
+    entered(breakers).answered()
+    clock.now += 10
+    waiting.waited()
+    assert states == []
+    alone = entered(breakers)
+    clock.now += 60
+    alone.waited()
+    assert states == [OPEN]

@@ -94,7 +94,9 @@ async def _attempt(gateway: Gateway, exchange: Exchange, answer: Answering) -> N
     except asyncio.CancelledError:
         error = _interruption(exchange)
         if isinstance(error, TimedOut):
-            if error.which != "total" or not exchange.has_first_byte:  # else it wrote all the while, for long
+            if not exchange.has_first_byte:
+                leave.waited()
+            elif error.which != "total":  # else it wrote all the while, for long
                 leave.failed()
             gateway.outcomes.failed(name, error)
         if error is None or error is exchange.interruption:

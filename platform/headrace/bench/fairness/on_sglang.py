@@ -62,7 +62,9 @@ def headrace(engine: str, say: Say) -> Iterator[tuple[str, dict[str, str]]]:
     for tenant in said["tenants"]:
         tenant["keys"][0]["priority"] = "interactive"
     said["pools"][0]["orders_by_priority"] = "SGLANG_URL" not in os.environ  # `make sglang` starts it so
-    said["models"][0]["route"]["queue"] = {"timeout": 600, "length": QUEUE}
+    route = said["models"][0]["route"]
+    route["queue"] = {"timeout": 600, "length": QUEUE}
+    route["timeouts"] = {"first_byte": 500, "total": 600}  # batch that people pass waits in the engine
     installation = Installation(said)
     say("setting up Headrace")
     with TemporaryDirectory(prefix="headrace-bench-") as folder:
