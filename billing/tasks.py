@@ -1,6 +1,8 @@
 """Celery's shells. Each may run twice, at once, and on any machine."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import redis
 from celery import shared_task
@@ -17,14 +19,22 @@ from billing.refusals import carrying, keeping
 log = logging.getLogger("headrace.ledger")
 
 
+@contextmanager
+def _stores(words: str, *, seconds: int = 10) -> Iterator["redis.Redis"]:
+    """Redis, which is waited for so many seconds. That it or the database is away ends the run with `words` in the log:
+    the next run takes it up."""
+    try:
+        with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=seconds) as client:
+            yield client
+    except (OperationalError, InterfaceError, redis.RedisError) as error:
+        log.warning("%s: %s", words, str(error).partition("\n")[0])
+
+
 @shared_task(name="billing.drain")  # type: ignore[untyped-decorator]
 def drain_usage() -> None:
-    try:
-        with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=10) as client:
-            # Not longer: the same few threads make the budgets' counters.
-            drain.drain_all(client, seconds=2)
-    except (OperationalError, InterfaceError, redis.RedisError) as error:
-        log.warning("usage waits in the stream: %s", str(error).splitlines()[0])
+    with _stores("usage waits in the stream") as client:
+        # Not longer: the same few threads make the budgets' counters.
+        drain.drain_all(client, seconds=2)
 
 
 @shared_task(name="billing.reap")  # type: ignore[untyped-decorator]
@@ -38,11 +48,8 @@ def reap_holds() -> None:
 
 @shared_task(name="billing.refusals")  # type: ignore[untyped-decorator]
 def carry_refusals() -> None:
-    try:
-        with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=10) as client:
-            carrying.carry(client)
-    except (OperationalError, InterfaceError, redis.RedisError) as error:
-        log.warning("counts of refusals wait: %s", str(error).splitlines()[0])
+    with _stores("counts of refusals wait") as client:
+        carrying.carry(client)
 
 
 @shared_task(name="billing.partitions")  # type: ignore[untyped-decorator]
@@ -61,30 +68,21 @@ def drop_old_records() -> None:
 
 @shared_task(name="billing.check_ledger")  # type: ignore[untyped-decorator]
 def check_ledger() -> None:
-    try:
-        with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=30) as client:
-            nightly.check(client, spool=settings.HOME / "spool")
-    except (OperationalError, InterfaceError, redis.RedisError) as error:
-        log.warning("the books could not be compared: %s", str(error).splitlines()[0])
+    with _stores("the books could not be compared", seconds=30) as client:
+        nightly.check(client, spool=settings.HOME / "spool")
 
 
 @shared_task(name="billing.keep_budgets")  # type: ignore[untyped-decorator]
 def keep_budgets() -> None:
-    try:
-        with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=10) as client:
-            # As long as leases are renewed each (headrace/api/pulse.py), and a moment for it.
-            counters.keep(client, patience=settings.LEASE_SECONDS / 3 + 1)
-    except (OperationalError, InterfaceError, redis.RedisError) as error:
-        log.warning("budgets' counters wait: %s", str(error).splitlines()[0])
+    with _stores("budgets' counters wait") as client:
+        # As long as leases are renewed each (headrace/api/pulse.py), and a moment for it.
+        counters.keep(client, patience=settings.LEASE_SECONDS / 3 + 1)
 
 
 @shared_task(name="billing.rebuild_budgets")  # type: ignore[untyped-decorator]
 def rebuild_budgets() -> None:
-    try:
-        with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=10) as client:
-            counters.rebuild_all(client)
-    except (OperationalError, InterfaceError, redis.RedisError) as error:
-        log.warning("budgets' counters are not compared with the ledger: %s", str(error).splitlines()[0])
+    with _stores("budgets' counters are not compared with the ledger") as client:
+        counters.rebuild_all(client)
 
 
 @shared_task(name="billing.invoices")  # type: ignore[untyped-decorator]
@@ -97,9 +95,6 @@ def make_invoices() -> None:
 
 @shared_task(name="billing.alerts")  # type: ignore[untyped-decorator]
 def find_alerts() -> None:
-    try:
-        with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=10) as client:
-            alerts.find_alerts(client)
+    with _stores("alerts wait") as client:
+        alerts.find_alerts(client)
         delivery.deliver_due()
-    except (OperationalError, InterfaceError, redis.RedisError) as error:
-        log.warning("alerts wait: %s", str(error).splitlines()[0])
