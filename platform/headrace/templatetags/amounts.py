@@ -7,7 +7,6 @@ from django import template
 
 from billing import amounts as written
 from headrace.portal import amounts
-from headrace.portal.browsers import browser_name
 
 register = template.Library()
 
@@ -46,8 +45,3 @@ def duration(milliseconds: float | None) -> str:
 def of(mapping: Any, key: Any) -> Any:
     """`mapping[key]`, else the key itself: a name where there is one."""
     return mapping.get(key, key)
-
-
-@register.filter
-def browser(user_agent: str) -> str:
-    return browser_name(user_agent)
