@@ -39,15 +39,16 @@ def upstream() -> Iterator[ScriptedUpstream]:
         yield upstream
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture
 def world(site: WebProcess, upstream: ScriptedUpstream) -> World:
+    """A test's own: what one leaves behind, budgets or drafts of invoices, is no other's."""
     world = World(upstream.url)
     world.price()
     return world.wait_known(site)
 
 
 @pytest.fixture(scope="package")
-def browser(world: World) -> Iterator[Browser]:
+def browser(site: WebProcess) -> Iterator[Browser]:
     """Playwright's loop runs in this thread: Django is told that rows are read between its steps, not within."""
     if chromium.PROGRAM is None:
         pytest.skip("no Chromium on this machine")  # .ci/run installs it

@@ -70,7 +70,6 @@ def test_it_shows_a_budget_that_refuses_and_who_was_told(
         page.get_by_role("link", name="Alerts").click()
         expect(page.get_by_role("row").filter(has_text="80 %")).to_be_visible()
         assert chromium.violations(page) == []
-    Budget.objects.filter(tenant=world.tenant).update(enabled=False)  # other tests share the world
 
 
 def asked_until(site: WebProcess, world: World, is_so: Callable[[int], bool]) -> httpx.Response:

@@ -27,7 +27,7 @@ ACCOUNT = ("/account/sessions/", "/account/2fa/", "/account/email/", "/account/p
 INLINE = re.compile(r"<script(?![^>]*\ssrc=)|<style|\s(style|on\w+)=", re.IGNORECASE)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def addresses(world: World) -> list[str]:
     """Every page that has one, of a tenant in which there is something to see."""
     tenant = world.tenant
