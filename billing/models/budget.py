@@ -12,6 +12,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from tenants.models import Tenant
+from tenants.models.moments import check_moment, moment_constraint
 from tenants.models.names import slug_constraint, slug_field
 
 PLACES = 9
@@ -79,7 +80,9 @@ class Budget(models.Model):
         help_text="Percents of the amount, parted by commas, at which people are told, once a period.",
     )
     extra = _money("A temporary increase, on top of the amount.", optional=True)
-    extra_until = models.DateTimeField(null=True, blank=True, help_text="When the increase ends.")
+    extra_until = models.DateTimeField(
+        null=True, blank=True, validators=[check_moment], help_text="When the increase ends."
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     objects = BudgetQuerySet.as_manager()
@@ -99,6 +102,7 @@ class Budget(models.Model):
             ),
             models.CheckConstraint(condition=Q(period__in=Period.values), name="billing_budget_period"),
             models.CheckConstraint(condition=Q(set_by__in=SetBy.values), name="billing_budget_set_by"),
+            moment_constraint("extra_until"),
         ]
 
     def __str__(self) -> str:

@@ -6,7 +6,9 @@ from django.db import models as db
 from django.db.models import Q
 from django.utils import timezone
 
+from tenants.models.display_names import check_display_name
 from tenants.models.limits import CeiledLimits
+from tenants.models.moments import check_moment, moment_constraint
 from tenants.models.project import Project
 from tenants.models.tenant import Tenant
 
@@ -28,7 +30,7 @@ class ApiKey(CeiledLimits):
     public_id = db.CharField(primary_key=True, max_length=12, editable=False)
     tenant = db.ForeignKey(Tenant, db.PROTECT, related_name="keys")
     project = db.ForeignKey(Project, db.PROTECT, related_name="keys")
-    name = db.CharField(max_length=100)
+    name = db.CharField(max_length=100, validators=[check_display_name])
     digest = db.BinaryField(max_length=32, unique=True, editable=False)
     hint = db.CharField(max_length=4, editable=False, help_text="The last four characters of the key.")
     models = ArrayField(
@@ -38,7 +40,7 @@ class ApiKey(CeiledLimits):
         help_text="Public names of the models the key may call; empty: all.",
     )
     priority = db.CharField(max_length=16, choices=Priority.choices, default=Priority.STANDARD)
-    expires_at = db.DateTimeField(null=True, blank=True)
+    expires_at = db.DateTimeField(null=True, blank=True, validators=[check_moment])
     revoked_at = db.DateTimeField(null=True, blank=True, editable=False)
     created_at = db.DateTimeField(default=timezone.now, editable=False)
     last_used_at = db.DateTimeField(null=True, blank=True, editable=False)
@@ -53,6 +55,7 @@ class ApiKey(CeiledLimits):
             db.UniqueConstraint(fields=["project", "name"], name="tenants_apikey_project_name"),
             db.CheckConstraint(condition=Q(priority__in=Priority.values), name="tenants_apikey_priority"),
             db.CheckConstraint(condition=Q(public_id__regex="^[0-9A-Za-z]{12}$"), name="tenants_apikey_public_id"),
+            moment_constraint("expires_at"),
         ]
 
     def __str__(self) -> str:

@@ -1,6 +1,7 @@
 from django.db import models
 from django.utils import timezone
 
+from tenants.models.display_names import check_display_name
 from tenants.models.limits import CeiledLimits
 from tenants.models.names import slug_constraint, slug_field
 from tenants.models.tenant import Tenant
@@ -16,7 +17,7 @@ class Project(CeiledLimits):
 
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="projects")
     slug = slug_field()
-    name = models.CharField(max_length=200)
+    name = models.CharField(max_length=200, validators=[check_display_name])
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     objects = ProjectQuerySet.as_manager()

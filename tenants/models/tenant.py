@@ -6,6 +6,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from tenants.currencies import check_currency
+from tenants.models.display_names import check_display_name
 from tenants.models.limits import Limits
 from tenants.models.names import slug_constraint, slug_field
 from tenants.time_zones import check_time_zone
@@ -17,7 +18,7 @@ class Tenant(Limits):
     """A customer of the platform: the owner of projects, keys, usage and invoices. Its primary key is its slug."""
 
     slug = slug_field(primary_key=True)
-    name = models.CharField(max_length=200)
+    name = models.CharField(max_length=200, validators=[check_display_name])
     currency = models.CharField(max_length=3, default="USD", validators=[check_currency])
     time_zone = models.CharField(max_length=64, default="UTC", validators=[check_time_zone])
     weight = models.DecimalField(

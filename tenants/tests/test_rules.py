@@ -1,6 +1,8 @@
 """What must hold is refused on validation, and by the database where validation is passed by."""
 
+from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.core.exceptions import ValidationError
@@ -104,3 +106,32 @@ def test_it_keeps_what_still_has_records_from_being_deleted() -> None:
     with pytest.raises(DatabaseError), transaction.atomic():
         sql("SET CONSTRAINTS ALL IMMEDIATE; DELETE FROM tenants_tenant")
     assert ApiKey.objects.of(tenant).count() == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["\u200b", "\u3164", "a\x00b", "two\nlines", "two\u2028lines", "\u202eevil\u202c", "\u2066x", "\x1b[31m"],
+    ids=ascii,
+)
+def test_it_refuses_a_name_that_does_not_show(name: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        Tenant(slug="acme", name=name).full_clean()
+    assert "name" in refused.value.message_dict
+
+
+@pytest.mark.parametrize(
+    "name", ["Ácme & Söhne", "می\u200cخواهم", "שלום\u200f 7", "株式会社", "👩\u200d💻", "-5", "<b>"]
+)
+def test_it_takes_a_name_of_any_language(name: str) -> None:
+    Tenant(slug="acme", name=name).full_clean()
+
+
+def test_it_refuses_a_moment_that_nobody_could_read_again() -> None:
+    """The database would keep it, and whoever reads the table would then fail on it."""
+    key = make_key(make_project(make_tenant()))
+    key.expires_at = datetime(9999, 12, 31, 23, 59, tzinfo=ZoneInfo("America/New_York"))
+    with pytest.raises(ValidationError) as refused:
+        key.full_clean()
+    assert "expires_at" in refused.value.message_dict
+    with pytest.raises(DatabaseError), transaction.atomic():
+        key.save()

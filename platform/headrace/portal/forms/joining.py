@@ -6,9 +6,16 @@ from django import forms
 from django.contrib.auth.models import User
 from django.contrib.auth.password_validation import password_validators_help_texts, validate_password
 
+from tenants.models.display_names import check_display_name
+
 
 class NewPasswordForm(forms.Form):
-    name = forms.CharField(max_length=150, label="Your name", widget=forms.TextInput({"autocomplete": "name"}))
+    name = forms.CharField(
+        max_length=150,
+        label="Your name",
+        widget=forms.TextInput({"autocomplete": "name"}),
+        validators=[check_display_name],
+    )
     password = forms.CharField(
         label="Password", widget=forms.PasswordInput({"autocomplete": "new-password"}), strip=False
     )
