@@ -27,7 +27,12 @@ class SlugConverter(StringConverter):
     regex = SLUG_PATTERN.strip("^$")
 
 
+class KeyIdConverter(StringConverter):
+    regex = "[0-9A-Za-z]{12}"
+
+
 register_converter(SlugConverter, "slug_of")
+register_converter(KeyIdConverter, "key_id")
 
 
 class PortalRequest(HttpRequest):
@@ -76,7 +81,16 @@ def origin(request: HttpRequest) -> str:
 
 def asked(request: HttpRequest, name: str) -> str:
     """A parameter of the address as it may be looked for: without what no row can hold."""
-    return request.GET.get(name, "").replace("\x00", "").strip()[:200]
+    return _clean(request.GET.get(name, ""))
+
+
+def sent(request: HttpRequest, name: str) -> str:
+    """A field of a form that is none of Django's, likewise."""
+    return _clean(request.POST.get(name, ""))
+
+
+def _clean(text: str) -> str:
+    return text.replace("\x00", "").strip()[:200]
 
 
 def is_operator(user: Any) -> bool:

@@ -7,7 +7,7 @@ from django.shortcuts import render
 
 from billing.models import Price
 from headrace.portal.playing import LIFE, playground_key
-from headrace.portal.request import PortalRequest, asked
+from headrace.portal.request import PortalRequest, asked, sent
 from headrace.portal.views.models import offers_of
 from tenants.models import Project
 
@@ -26,7 +26,7 @@ def playground(request: PortalRequest) -> HttpResponse:
 
 def key(request: PortalRequest) -> HttpResponse:
     """A fresh key for the page, as JSON: it is kept in the page's memory alone."""
-    project = Project.objects.of(request.tenant).filter(slug=request.POST.get("project", "")).first()
+    project = Project.objects.of(request.tenant).filter(slug=sent(request, "project")).first()
     if project is None:
         return JsonResponse({"error": "Choose a project."}, status=400)
     _, text = playground_key(project, request.user)
