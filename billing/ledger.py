@@ -1,4 +1,4 @@
-"""Writing rows to the ledger: the records, and the hours they add to, in one transaction."""
+"""Writing rows to the ledger: the records, and the hours and days they add to, in one transaction."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,9 +10,11 @@ from billing.usage import PRICED_PARTS, PRICING
 
 LOCK_TIMEOUT = "5s"
 _COLUMNS = ", ".join(COLUMNS)
-BUCKET = ("tenant", "hour", "project", "key", "model", "target", "kind", "currency", "price")
-# Each column of an hour and what a row adds to it. A correction (part > 0) is no request; one that prices a request
-# late takes it off the unpriced.
+_GROUP = ("project", "key", "model", "target", "kind", "currency", "price")
+BUCKET = ("tenant", "hour", *_GROUP)
+DAY_BUCKET = ("tenant", "day", *_GROUP)
+# Each column of an hour, or of a day, and what a row adds to it. A correction (part > 0) is no request; one that prices
+# a request late takes it off the unpriced.
 SUMS = {
     "requests": "count(*) FILTER (WHERE part = 0)",
     "errors": "count(*) FILTER (WHERE part = 0 AND status IN ('error', 'incomplete', 'reaped'))",
@@ -31,20 +33,44 @@ SUMS = {
 }
 
 
+def _zone(tenant: str, at: str) -> str:
+    """The join that finds the zone of the tenant's period at an instant, which its invoice ends in, as z.time_zone."""
+    return f"""LEFT JOIN LATERAL (
+        SELECT time_zone FROM billing_tenantzone AS known
+        WHERE known.tenant = {tenant} AND known.since <= {at} ORDER BY known.since DESC LIMIT 1
+    ) AS z ON true"""
+
+
 def hours_of(rows: str) -> str:
     """The query that sums `rows`, a table with the columns of a record, by the hour: BUCKET, then SUMS.
 
-    Hours are of the zone that the tenant's period has, which its invoice ends in (invoicing/periods.py).
+    Hours are of the zone that the tenant's period has (invoicing/periods.py).
     """
     return f"""
     SELECT r.tenant, date_trunc('hour', admitted_at, coalesce(z.time_zone, 'UTC')) AS hour,
            project, key, model, target, kind, r.currency, coalesce(price, '') AS price,
            {", ".join(f"{total} AS {name}" for name, total in SUMS.items())}
-    FROM {rows} AS r LEFT JOIN LATERAL (
-        SELECT time_zone FROM billing_tenantzone AS known
-        WHERE known.tenant = r.tenant AND known.since <= admitted_at ORDER BY known.since DESC LIMIT 1
-    ) AS z ON true
+    FROM {rows} AS r {_zone("r.tenant", "admitted_at")}
     GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9"""
+
+
+def day_sums(hours: str) -> str:
+    """The query that adds `hours`, a table with the columns of an hour, up by the day: DAY_BUCKET, then SUMS.
+
+    A day is told from the hour alone, so that what is summed again from hours comes to the same days.
+    """
+    return f"""
+    SELECT h.tenant, date_trunc('day', hour, coalesce(z.time_zone, 'UTC')) AS day, {", ".join(_GROUP)},
+           {", ".join(f"sum({name}) AS {name}" for name in SUMS)}
+    FROM {hours} AS h {_zone("h.tenant", "hour")}
+    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9"""
+
+
+def days_of(hours: str) -> str:
+    """The statement that adds these sums to those of days, or begins them."""
+    return f"""
+    INSERT INTO billing_usageday ({", ".join([*DAY_BUCKET, *SUMS])})
+    {day_sums(hours)} ORDER BY {", ".join(DAY_BUCKET)}"""
 
 
 TARGET_BUCKET = ("hour", "target", "model", "currency")
@@ -71,9 +97,9 @@ def targets_of(hours: str) -> str:
     {target_sums(hours)} ORDER BY 1, 2, 3, 4"""
 
 
-# Records first, then hours, then those of targets, each in the order of their keys: two drains at once wait for each
+# Each table's rows in the order of their keys, and the tables always in one order: two drains at once wait for each
 # other and never deadlock. Hours are summed from the rows that were really inserted, so that an event read twice counts
-# once.
+# once; days and those of targets from these hours.
 _WRITE = f"""
 WITH written AS (
     INSERT INTO billing_usagerecord ({_COLUMNS})
@@ -86,6 +112,9 @@ WITH written AS (
     SELECT {", ".join([*BUCKET, *SUMS])} FROM sums ORDER BY {", ".join(BUCKET)}
     ON CONFLICT ({", ".join(BUCKET)}) DO UPDATE SET
         {", ".join(f"{name} = billing_usagehour.{name} + excluded.{name}" for name in SUMS)}
+), days AS ({days_of("sums")}
+    ON CONFLICT ({", ".join(DAY_BUCKET)}) DO UPDATE SET
+        {", ".join(f"{name} = billing_usageday.{name} + excluded.{name}" for name in SUMS)}
 ), targets AS ({targets_of("sums")}
     ON CONFLICT ({", ".join(TARGET_BUCKET)}) DO UPDATE SET
         {", ".join(f"{name} = billing_targethour.{name} + excluded.{name}" for name in TARGET_SUMS)}

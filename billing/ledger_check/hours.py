@@ -1,4 +1,4 @@
-"""Records = rollups: every sum of every hour, in each month whose records are kept."""
+"""Records = rollups: every sum of every hour, in each month whose records are kept; and what is summed from hours."""
 
 from datetime import date
 from typing import Any
@@ -6,26 +6,36 @@ from typing import Any
 import redis
 
 from billing import partitions
-from billing.ledger import BUCKET, SUMS, TARGET_BUCKET, TARGET_SUMS, hours_of, target_sums
+from billing.ledger import BUCKET, DAY_BUCKET, SUMS, TARGET_BUCKET, TARGET_SUMS, day_sums, hours_of, target_sums
 from billing.ledger_check.check import MOST_SHOWN, Check, Outcome, rows
 
 # An hour's records are admitted within it; where clocks are set back by half an hour, it has ninety minutes.
 _RECORDS = """(SELECT * FROM billing_usagerecord
     WHERE admitted_at >= %(start)s AND admitted_at < %(end)s::timestamptz + interval '2 hours')"""
-_COMPARE = f"""
-WITH summed AS ({hours_of(_RECORDS)}),
-kept AS (SELECT * FROM billing_usagehour WHERE hour >= %(start)s AND hour < %(end)s),
-compared AS (
-    SELECT {", ".join(BUCKET)}, {", ".join(f"s.{name} AS s_{name}, k.{name} AS k_{name}" for name in SUMS)}
-    FROM (SELECT * FROM summed WHERE hour >= %(start)s AND hour < %(end)s) AS s
-    FULL JOIN kept AS k USING ({", ".join(BUCKET)})
+
+
+def _comparison(summed: str, kept: str, bucket: tuple[str, ...]) -> str:
+    """The query of the rows in which `kept` is not what was `summed`, the first of them, and how many there are."""
+    columns = ", ".join(bucket)
+    return f"""
+WITH compared AS (
+    SELECT {columns}, {", ".join(f"s.{name} AS s_{name}, k.{name} AS k_{name}" for name in SUMS)}
+    FROM {summed} AS s FULL JOIN {kept} AS k USING ({columns})
 ), different AS (
     SELECT * FROM compared WHERE {" OR ".join(f"s_{name} IS DISTINCT FROM k_{name}" for name in SUMS)}
 )
 SELECT (SELECT count(*) FROM compared) AS compared, (SELECT count(*) FROM different) AS total, d.*
-FROM (SELECT 1) AS one LEFT JOIN (SELECT * FROM different ORDER BY {", ".join(BUCKET)} LIMIT {MOST_SHOWN}) AS d ON true
+FROM (SELECT 1) AS one LEFT JOIN (SELECT * FROM different ORDER BY {columns} LIMIT {MOST_SHOWN}) AS d ON true
 """
 
+
+_MONTH = "hour >= %(start)s AND hour < %(end)s"
+_HOURS = _comparison(
+    f"(SELECT * FROM ({hours_of(_RECORDS)}) AS summed WHERE {_MONTH})",
+    f"(SELECT * FROM billing_usagehour WHERE {_MONTH})",
+    BUCKET,
+)
+_DAYS = _comparison(f"({day_sums('billing_usagehour')})", "billing_usageday", DAY_BUCKET)
 _TARGETS = f"""
 WITH compared AS (
     SELECT {", ".join(TARGET_BUCKET)}
@@ -46,12 +56,22 @@ class Hours(Check):
         outcome = Outcome()
         for month in sorted(_months() - partitions.dropped_months()):
             start, end = partitions.month_span(month)
-            found = rows(_COMPARE, {"start": start, "end": end})
+            found = rows(_HOURS, {"start": start, "end": end})
             outcome.compared += found[0]["compared"]
             for row in found if found[0]["total"] else []:
-                outcome.add(_told(row))
+                outcome.add(_told(row, BUCKET, "record"))
             outcome.total += max(0, found[0]["total"] - MOST_SHOWN)
         return outcome
+
+
+class Days(Check):
+    name = "days"
+    text = "each day of a tenant, which its pages read, = the sum of its hours, in every column"
+
+    def run(self, client: "redis.Redis") -> Outcome:
+        found = rows(_DAYS)
+        told = [_told(row, DAY_BUCKET, "hour") for row in found if found[0]["total"]]
+        return Outcome(found[0]["compared"], told, found[0]["total"])
 
 
 class TargetHours(Check):
@@ -71,13 +91,15 @@ def _months() -> set[date]:
     return partitions.existing_months() | {partitions.month_of(row["month"]) for row in hours}
 
 
-def _told(row: dict[str, Any]) -> str:
-    where = " ".join(f"{name}={row[name] or '-'}" for name in BUCKET if name != "hour")
+def _told(row: dict[str, Any], bucket: tuple[str, ...], summed: str) -> str:
+    """`bucket` is that of an hour or a day, `summed` what it is the sum of: record or hour."""
+    tenant, kept, *others = bucket
+    where = " ".join(f"{name}={row[name] or '-'}" for name in (tenant, *others))
     differing = [name for name in SUMS if row[f"s_{name}"] != row[f"k_{name}"]]
     if row["k_requests"] is None:
-        said = "there are records and no hour"
+        said = f"there are {summed}s and no {kept}"
     elif row["s_requests"] is None:
-        said = "there is an hour and no records"
+        said = f"there is {'an' if kept == 'hour' else 'a'} {kept} and no {summed}s"
     else:
-        said = ", ".join(f"{name}: records {row[f's_{name}']}, hour {row[f'k_{name}']}" for name in differing)
-    return f"{row['hour']:%Y-%m-%dT%H:%MZ} {where}: {said}"
+        said = ", ".join(f"{name}: {summed}s {row[f's_{name}']}, {kept} {row[f'k_{name}']}" for name in differing)
+    return f"{row[kept]:%Y-%m-%dT%H:%MZ} {where}: {said}"

@@ -4,13 +4,14 @@ from billing.ledger_check.budgets import Budgets
 from billing.ledger_check.check import Check
 from billing.ledger_check.corrections import Corrections
 from billing.ledger_check.costs import Costs, HourCosts
-from billing.ledger_check.hours import Hours, TargetHours
+from billing.ledger_check.hours import Days, Hours, TargetHours
 from billing.ledger_check.invoices import InvoicedUsage, Invoices, Numbers
 
 CHECKS: dict[str, Check] = {
     check.name: check
     for check in (
         Hours(),
+        Days(),
         TargetHours(),
         Costs(),
         HourCosts(),

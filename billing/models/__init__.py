@@ -1,4 +1,4 @@
-"""The ledger: what was used, by the request and by the hour, the prices it is charged at, and the invoices over it."""
+"""The ledger: what was used, by request, hour and day, the prices it is charged at, and the invoices over it."""
 
 from billing.models.billing_account import BillingAccount
 from billing.models.budget import Budget, BudgetAdjustment, BudgetAlert, Period, SetBy
@@ -15,6 +15,7 @@ from billing.models.refusal_batch import RefusalBatch
 from billing.models.refused_hour import RefusedHour
 from billing.models.target_hour import TargetHour
 from billing.models.tenant_zone import TenantZone
+from billing.models.usage_day import UsageDay
 from billing.models.usage_hour import UsageHour
 from billing.models.usage_record import Status, UsageCorrection, UsageQuerySet, UsageRecord, UsageSource
 from billing.models.webhook import Delivery, Notice, WebhookEndpoint
@@ -45,6 +46,7 @@ __all__ = [
     "TargetHour",
     "TenantZone",
     "UsageCorrection",
+    "UsageDay",
     "UsageHour",
     "UsageQuerySet",
     "UsageRecord",

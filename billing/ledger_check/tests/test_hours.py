@@ -85,3 +85,17 @@ def test_it_sees_an_hour_of_a_target_that_is_off() -> None:
     damage("UPDATE billing_targethour SET output_tokens = output_tokens + 1")
     (told,) = found("target_hours").differences
     assert "local demo" in told
+
+
+def test_it_sees_a_day_that_is_off_a_lost_one_and_one_too_many() -> None:
+    price = set_price()
+    settle(*(priced_event(price, tenant=tenant) for tenant in ("a", "b", "c")))
+    assert (found("days").compared, found("days").total) == (3, 0)
+    damage("UPDATE billing_usageday SET output_tokens = output_tokens + 1 WHERE tenant = 'a'")
+    damage("DELETE FROM billing_usageday WHERE tenant = 'b'")
+    damage("UPDATE billing_usageday SET day = day - interval '1 day' WHERE tenant = 'c'")
+    told = found("days").differences
+    assert len(told) == found("days").total == 4
+    assert any("tenant=a" in line and "output_tokens: hours 7, day 8" in line for line in told)
+    assert sum("there are hours and no day" in line for line in told) == 2
+    assert sum("there is a day and no hours" in line for line in told) == 1

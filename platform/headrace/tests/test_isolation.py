@@ -32,6 +32,7 @@ TABLES = {
     "billing_usagerecord": "tenant",
     "billing_usagecorrection": "tenant",
     "billing_usagehour": "tenant",
+    "billing_usageday": "tenant",
     "billing_budget": "tenant_id",
     "billing_budgetadjustment": "tenant_id",
     "billing_budgetalert": "tenant_id",
@@ -138,6 +139,7 @@ def test_it_writes_no_record_no_audit_entry_and_no_tenant() -> None:
         "UPDATE tenants_tenant SET currency = 'USD'",
         "DELETE FROM billing_usagerecord",
         "UPDATE billing_usagehour SET cost = 0",
+        "UPDATE billing_usageday SET cost = 0",
         "TRUNCATE tenants_project",
     ):
         with pytest.raises(ProgrammingError, match="permission denied"), transaction.atomic():

@@ -46,10 +46,10 @@ def test_it_prints_each_difference_and_exits_with_1() -> None:
     text, status = check()
     assert status == 1
     assert "output_tokens: records 7, hour 8" in text
-    assert text.splitlines()[-1] == "3 differences"
+    assert text.splitlines()[-1] == "4 differences"
     report, status = as_json()
-    assert (status, report["verdict"]) == (1, {"clean": False, "differences": 3})
-    assert [one["total"] for one in report["checks"] if one["name"] in {"hours", "hour_costs"}] == [1, 1]
+    assert (status, report["verdict"]) == (1, {"clean": False, "differences": 4})
+    assert [one["total"] for one in report["checks"] if one["name"] in {"hours", "days", "hour_costs"}] == [1, 1, 1]
     assert as_json("--only=costs")[1] == 0
 
 

@@ -1,4 +1,5 @@
-"""`manage.py ledger check [--json]`: whether the books agree; `ledger price-unpriced`: prices what had none."""
+"""`manage.py ledger check [--json]`: whether the books agree; `ledger price-unpriced`: prices what had none;
+`ledger rebuild-days`: sums the days anew."""
 
 import sys
 from typing import Any
@@ -8,6 +9,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError
 
+from billing import usage_days
 from billing.late_pricing import price_unpriced
 from billing.ledger_check.registry import CHECKS
 from billing.ledger_check.report import check
@@ -37,9 +39,13 @@ class Command(BaseCommand):
         )
         pricing.add_argument("--tenant", help="of this tenant alone")
         pricing.add_argument("--dry-run", action="store_true", help="print what would be priced and append nothing")
+        verbs.add_parser(
+            "rebuild-days",
+            help="sums the days of usage anew from its hours, where the check found that they differ",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        {"check": self._check, "price-unpriced": self._price}[options["verb"]](options)
+        {"check": self._check, "price-unpriced": self._price, "rebuild-days": self._rebuild}[options["verb"]](options)
 
     def _check(self, options: dict[str, Any]) -> None:
         try:
@@ -71,3 +77,6 @@ class Command(BaseCommand):
             self.stdout.write(f"{count:,} of {slug} for {model}: there is no price in {currency}")
         if not done.priced and not done.left:
             self.stdout.write("nothing is unpriced")
+
+    def _rebuild(self, options: dict[str, Any]) -> None:
+        self.stdout.write(f"{usage_days.rebuild():,} days")

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import connections
 
-from billing import partitions
+from billing import partitions, usage_days
 from billing.cost import target_hours
 from billing.models import Invoice, UsageHour, UsageRecord
 from headrace.bench.benchmark import BenchmarkFailed, Say
@@ -21,7 +21,10 @@ from tenants.models import Tenant
 OWNER = "owner"  # the connection that may create the table to draw from
 DEMO = "demo"  # the one tenant of a fresh `make up`
 _SETTINGS = ("work_mem = '512MB'", "synchronous_commit = off")
-_ANALYSED = ("billing_usagerecord", "billing_usagehour", "billing_targethour", "tenants_apikey", "engines_poolhour")
+_ANALYSED = (
+    "billing_usagerecord", "billing_usagehour", "billing_usageday", "billing_targethour", "tenants_apikey",
+    "engines_poolhour",
+)  # fmt: skip
 
 
 @dataclass
@@ -55,6 +58,8 @@ def seed(size: Size, say: Say) -> Seeded:
     finally:
         with connections[OWNER].cursor() as cursor:
             cursor.execute(f"DROP TABLE IF EXISTS {mix.TABLE}")
+    with _step("days", done, say) as count:
+        count(usage_days.rebuild())
     with _step("hours of pools and targets", done, say) as count:
         count(fleet.make(size) + target_hours.rebuild())
     with _step("statistics", done, say) as count, connections[OWNER].cursor() as cursor:
