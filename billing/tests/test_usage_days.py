@@ -18,7 +18,7 @@ from tenants.models import Tenant
 
 pytestmark = pytest.mark.django_db
 
-FILL = import_module("billing.migrations.0016_usage_days").FILL
+FILL = import_module("billing.migrations.0017_usage_days").FILL
 
 
 def drained(*events: object) -> None:

@@ -22,7 +22,7 @@ GUARDS = "SELECT headrace_tenant_only('billing_usageday', 'tenant', 'SELECT');"
 
 
 class Migration(migrations.Migration):
-    dependencies = [("billing", "0015_refusals")]
+    dependencies = [("billing", "0016_moments")]
 
     operations = [
         migrations.CreateModel(
