@@ -19,11 +19,12 @@ class Framer:
     Bytes stay bytes: no decoder ever sees half a character. `limit` bounds one event in bytes.
     """
 
-    __slots__ = ("_data", "_limit", "_rest", "_size", "_skip_lf")
+    __slots__ = ("_data", "_limit", "_pending", "_rest", "_size", "_skip_lf")
 
     def __init__(self, limit: int = 4 * 2**20) -> None:
         self._limit = limit
-        self._rest = b""
+        self._rest: list[bytes] = []  # pieces of a line, put together once: a long one may come in thousands
+        self._pending = 0  # their bytes
         self._data: list[bytes] = []
         self._size = 0
         self._skip_lf = False
@@ -38,28 +39,42 @@ class Framer:
             self._skip_lf = chunk.endswith(b"\r")
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if b"\n" not in chunk:
-            self._rest += chunk
-            self._bound(len(self._rest))
+            self._keep(chunk)
             return []
-        lines = (self._rest + chunk).split(b"\n")
-        self._rest = lines.pop()
+        lines = self._line_so_far(chunk).split(b"\n")
+        rest = lines.pop()
         events: list[bytes] = []
         for line in lines:
             if not line:
                 self._complete(events)
             else:
                 self._line(line)
-        self._bound(len(self._rest))
+        self._keep(rest)
         return events
 
     def end(self) -> list[bytes]:
         """The event that the end of the body cut off, if any."""
         events: list[bytes] = []
-        if self._rest:
-            self._line(self._rest)
-            self._rest = b""
+        if line := self._line_so_far(b""):
+            self._line(line)
         self._complete(events)
         return events
+
+    def _keep(self, piece: bytes) -> None:
+        """The line that `piece` is of has not ended."""
+        if piece:
+            self._rest.append(piece)
+            self._pending += len(piece)
+            self._bound(self._pending)
+
+    def _line_so_far(self, piece: bytes) -> bytes:
+        """What was kept, and `piece`; nothing is kept any more."""
+        if not self._rest:
+            return piece
+        line = b"".join((*self._rest, piece))
+        self._rest.clear()
+        self._pending = 0
+        return line
 
     def _line(self, line: bytes) -> None:
         # Only data matters to an engine's answer: event, id and retry fields and comments carry nothing of it.
