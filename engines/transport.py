@@ -23,6 +23,8 @@ on_connected: ContextVar[Callable[[], None] | None] = ContextVar("on_connected",
 
 # Engines keep an idle connection for 5 s; giving it up after 4 keeps us from writing into a closed one.
 _IDLE_SECONDS = 4.0
+# Of one header's line: some providers send policies and cookies that are larger than aiohttp's 8 KiB.
+_HEADER_BYTES = 64 * 1024
 
 
 class _Connector(aiohttp.TCPConnector):
@@ -70,8 +72,13 @@ class Transport(AiohttpTransport):
 
     def get_client(self) -> aiohttp.ClientSession:
         self._connector = _Connector(limit=0, keepalive_timeout=_IDLE_SECONDS, ssl=self.ssl_context)
-        jar = aiohttp.DummyCookieJar()
-        return aiohttp.ClientSession(connector=self._connector, cookie_jar=jar, trust_env=False)
+        return aiohttp.ClientSession(
+            connector=self._connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trust_env=False,
+            max_line_size=_HEADER_BYTES,
+            max_field_size=_HEADER_BYTES,
+        )
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         response = await super().handle_async_request(request)

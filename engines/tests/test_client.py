@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from engines.client import Client, error_event
+from engines.client import Client
 from engines.errors import (
     AccountRefused,
     BadAnswer,
@@ -20,6 +20,7 @@ from engines.errors import (
     UpstreamError,
 )
 from engines.protocols import PROTOCOLS, Upstream
+from engines.refusals import error_event
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 OK = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
@@ -111,6 +112,11 @@ async def test_it_takes_no_answer_for_an_unreachable_server(client: Client, said
     with pytest.raises(Unreachable) as raised:
         await read(client, says(said))
     assert not isinstance(raised.value, Stale)
+
+
+async def test_it_takes_an_answer_with_large_headers(client: Client) -> None:
+    """Policies and cookies of 20 KiB are what some providers send with each answer."""
+    assert await read(client, says(OK + b"x-policy: " + b"a" * 20_000 + b"\r\n\r\nok")) == b"ok"
 
 
 async def test_it_knows_a_stale_connection_from_a_fresh_one(client: Client) -> None:

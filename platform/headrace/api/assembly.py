@@ -5,8 +5,9 @@ from typing import Any
 
 import msgspec
 
-from engines.client import Answer, error_event
+from engines.answer import Answer
 from engines.errors import BadAnswer
+from engines.refusals import error_event
 from engines.sse import EventTooLarge, Framer
 from headrace.api import chunks
 from headrace.api.exchange import Exchange

@@ -6,7 +6,7 @@ import secrets
 import msgspec
 
 from billing.usage import SHADOW
-from engines.client import Answer
+from engines.answer import Answer
 from engines.errors import Stale, TimedOut, UpstreamError
 from engines.protocols import Attempt, Upstream
 from headrace.api import metrics

@@ -5,9 +5,9 @@ import time
 
 import msgspec
 
-from engines.client import Answer
-from engines.client import error_event as engine_error
+from engines.answer import Answer
 from engines.errors import BadAnswer, Disconnected, Failed, Incomplete, UpstreamError
+from engines.refusals import error_event
 from engines.sse import EventTooLarge, Framer
 from headrace.api import chunks
 from headrace.api.attempt import may_run_on, open_upstream, see_out
@@ -100,7 +100,7 @@ class StreamedAnswer:
         try:
             async with asyncio.timeout(self._end_by - time.monotonic()):
                 return await answer.read()
-        except (TimeoutError, Disconnected):
+        except (TimeoutError, Disconnected, BadAnswer):
             self._is_cut = True
             return b""
 
@@ -122,7 +122,7 @@ class StreamedAnswer:
             return False  # keep-alives that some providers wrap in `data:`
         chunk = chunks.read(data)
         if chunk.object == "error" or not is_empty(chunk.error):
-            raise engine_error(data)
+            raise error_event(data)
         choices = chunks.choices_decoder.decode(chunk.choices) or []
         chunks.count(chunk, choices, self._exchange.meter)
         if choices:
@@ -223,7 +223,7 @@ async def _read_out(answer: Answer) -> None:
         async with asyncio.timeout(1.0):
             while await answer.read():
                 continue
-    except (TimeoutError, Disconnected):
+    except (TimeoutError, Disconnected, BadAnswer):
         return  # it kept the connection open, or broke it: closing is all there is to do
     finally:
         await answer.close()

@@ -1,0 +1,117 @@
+"""What an upstream's refusal means, by its status, its headers and its words; and an error inside a 200 stream."""
+
+import json
+import re
+import time
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from math import isfinite
+from typing import Any
+
+from engines.errors import AccountRefused, BadAnswer, Busy, Failed, Rejected, UpstreamError
+
+# Words by which engines and providers say that the prompt does not fit, and that the account has no money.
+_CONTEXT_WORDS = ("context length", "context size", "exceed_context_size", "context_length_exceeded", "maximum context")
+_ACCOUNT_WORDS = (
+    "credit balance",
+    "insufficient_quota",
+    "insufficient quota",
+    "plan and billing",
+    "billing_hard_limit",
+)
+# Where an error begins to repeat what somebody sent: no apostrophe, which has a letter before it.
+_REPEATED = re.compile(r"(?<!\w)['\"`]|[\[{<]")
+# The types of errors that tell what a status would, where there is none.
+_BUSY_TYPES = frozenset({"rate_limit_error", "overloaded_error"})
+_REJECTED_TYPES = frozenset({"invalid_request_error", "BadRequestError"})
+
+
+def refusal(status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
+    """What an answer that is no 200 means; `body` is the beginning of its own."""
+    text = body.decode("utf-8", "replace")
+    if status in {400, 404, 413, 422}:
+        if any(word in text.lower() for word in _CONTEXT_WORDS):
+            return Rejected("the prompt does not fit", kind="context_length", status=status)
+        if _wants_money(_detail(text)):
+            return AccountRefused("the upstream refuses the account", status=status)
+        if status == 404:
+            return Failed("the upstream does not serve this", status=status)
+        return Rejected("the upstream refuses the request", status=status)
+    if status in {401, 402, 403} or (status == 429 and _wants_money(_detail(text))):
+        return AccountRefused("the upstream refuses the account", status=status)
+    if status in {429, 503}:
+        return Busy("no room", status=status, retry_after=retry_after(headers))
+    return Failed("the upstream failed", status=status)
+
+
+def error_event(data: bytes) -> UpstreamError:
+    """What an error inside a 200 stream means: engines report a full queue, and every late failure, like this."""
+    try:
+        event = json.loads(data)
+    except (ValueError, RecursionError):
+        return BadAnswer("an event that is not JSON")
+    detail = _unwrapped(event)
+    code = str(detail.get("code")) if isinstance(detail, dict) else ""
+    kind = str(detail.get("type")) if isinstance(detail, dict) else ""
+    text = str(detail).lower()
+    if _wants_money(detail):
+        return AccountRefused("the upstream refuses the account", status=200)
+    # Not all have a number: OpenAI's codes are words or null, and then the type says as much.
+    is_number = code.isdecimal()
+    if code in {"429", "503"} or (not is_number and ("rate_limit" in code or kind in _BUSY_TYPES)):
+        return Busy("no room", status=200)
+    is_context = any(word in text for word in _CONTEXT_WORDS)
+    if code == "400" or (not is_number and (is_context or kind in _REJECTED_TYPES)):
+        return Rejected("the upstream refuses the request", kind="context_length" if is_context else "invalid")
+    return Failed("the upstream failed", status=200)
+
+
+def _unwrapped(event: Any) -> Any:
+    """The error in an error's JSON: some say it without the wrapper, or in a list."""
+    if isinstance(event, list) and len(event) == 1:
+        event = event[0]
+    return (event.get("error") or event) if isinstance(event, dict) else event
+
+
+def _detail(body: str) -> Any:
+    """The error that a body tells; a body that is no JSON is all of it."""
+    try:
+        return _unwrapped(json.loads(body))
+    except (ValueError, RecursionError):
+        return body
+
+
+def _wants_money(detail: Any) -> bool:
+    """Whether an error is about our account, in its code or type, or in its own words.
+
+    An engine may repeat what a client sent: were that believed, any client could have every replica left alone.
+    """
+    code, message = "", detail
+    if isinstance(detail, dict):
+        code = f"{detail.get('code')} {detail.get('type')}".lower()
+        message = detail.get("message") or detail.get("detail")
+    own = _REPEATED.split(message, maxsplit=1)[0].lower() if isinstance(message, str) else ""
+    return any(word in code or word in own for word in _ACCOUNT_WORDS)
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds until an upstream wants to be asked again; None where it does not say, or nothing we understand.
+
+    `retry-after-ms` (OpenAI's) is exacter than `retry-after`, which is seconds or a date (RFC 9110, 10.2.3).
+    """
+    exact, value = headers.get("retry-after-ms"), headers.get("retry-after")
+    try:
+        if exact:
+            return _bounded(float(exact) / 1000)
+        return _bounded(float(value)) if value else None
+    except ValueError:
+        pass  # a date, or nonsense
+    try:
+        when = parsedate_to_datetime(value or "")
+    except ValueError:
+        return None
+    return _bounded(when.timestamp() - time.time())
+
+
+def _bounded(seconds: float) -> float | None:
+    return max(0.0, seconds) if isfinite(seconds) else None
