@@ -9,6 +9,7 @@ import redis.asyncio
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as Lost
+from redis.exceptions import ReadOnlyError
 from redis.exceptions import TimeoutError as TimedOut
 
 _CONNECTIONS = 64
@@ -46,7 +47,8 @@ class Connection(redis.asyncio.Connection):
 def connect(url: str, timeout: float) -> "redis.asyncio.Redis":
     """A client whose every call ends within about three `timeout`s: waiting for a connection, one try, one more.
 
-    A second try is safe: every script of tenants/meters may be repeated.
+    A second try is safe: every script of tenants/meters may be repeated. It is made on a fresh connection, also where
+    the server has become a replica: after a failover the address leads to another, and the old one keeps ours open.
     """
     pool = redis.asyncio.BlockingConnectionPool.from_url(
         url,
@@ -55,6 +57,7 @@ def connect(url: str, timeout: float) -> "redis.asyncio.Redis":
         socket_timeout=timeout,
         socket_connect_timeout=timeout,
         retry=Retry(NoBackoff(), 1),
+        retry_on_error=[ReadOnlyError],
         protocol=2,
         connection_class=Connection,
         driver_info=None,

@@ -1,4 +1,4 @@
-"""A cancelled request's call to Redis ends with it, wherever it is."""
+"""The data plane's Redis client: cancelled at any step, and after a failover."""
 
 import asyncio
 
@@ -25,3 +25,23 @@ async def test_it_is_cancelled_at_every_step_of_a_command(services: Services) ->
     assert cancelled > 3
     assert await client.get("x") == b"1"
     await client.aclose()
+
+
+async def test_it_finds_the_new_primary_after_a_failover() -> None:
+    """Connections to the old one stay, and it answers on them as a replica; whoever connects reaches the new one."""
+    is_over = asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        is_old = not is_over.is_set()
+        while await reader.read(1000):
+            is_replica = is_old and is_over.is_set()
+            writer.write(b"-READONLY You can't write against a read only replica.\r\n" if is_replica else b"+OK\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    client = connect(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}", 2)
+    assert await client.set("x", 1)
+    is_over.set()
+    assert await client.set("x", 2)
+    await client.aclose()
+    server.close()

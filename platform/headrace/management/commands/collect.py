@@ -7,6 +7,7 @@ from typing import Any
 import redis.asyncio
 from django.conf import settings
 from django.core.management.base import BaseCommand
+from redis.exceptions import ReadOnlyError
 
 from engines.load.collector import Collector
 
@@ -27,7 +28,10 @@ class Command(BaseCommand):
 async def collect() -> None:
     """Collect until SIGTERM or SIGINT."""
     client = redis.asyncio.Redis.from_url(
-        settings.REDIS_URL, socket_timeout=_REDIS_TIMEOUT, socket_connect_timeout=_REDIS_TIMEOUT
+        settings.REDIS_URL,
+        socket_timeout=_REDIS_TIMEOUT,
+        socket_connect_timeout=_REDIS_TIMEOUT,
+        retry_on_error=[ReadOnlyError],  # after a failover the address leads to another server
     )
     work = asyncio.create_task(Collector(client).run())
     for number in (signal.SIGTERM, signal.SIGINT):
