@@ -138,10 +138,15 @@ def _judge(exchange: Exchange, leave: Pass, error: UpstreamError) -> None:
 
 def _note(exchange: Exchange, error: UpstreamError) -> None:
     """For the record's label `attempts`: who failed, and how."""
-    status = f" (status {error.status})" if error.status is not None else ""
-    said = f"{exchange.replica.name}: {type(error).__name__}: {error}{status}"
+    said = f"{exchange.replica.name}: {cause(error)}"
     before = exchange.event.labels.get("attempts")
     exchange.event.labels["attempts"] = (f"{before}; {said}" if before else said)[:1024]
+
+
+def cause(error: UpstreamError) -> str:
+    """Why an upstream failed, for the record's labels: what an operator looks for. Only words of our own."""
+    status = f" (status {error.status})" if error.status is not None else ""
+    return f"{type(error).__name__}: {error}{status}"
 
 
 def _told(failures: list[UpstreamError]) -> UpstreamError:

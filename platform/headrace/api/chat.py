@@ -8,7 +8,7 @@ from django.conf import settings
 
 from engines.errors import Incomplete, UpstreamError
 from headrace.api.admission import admit
-from headrace.api.attempts import answer_by_any
+from headrace.api.attempts import answer_by_any, cause
 from headrace.api.authentication import authenticate
 from headrace.api.chat_request import parse
 from headrace.api.errors import ApiError, from_upstream
@@ -18,7 +18,7 @@ from headrace.api.places import FALLBACK, fallback_of
 from headrace.api.shadow import copy_to_shadows
 from headrace.api.stream import StreamedAnswer
 from headrace.api.streaming import StreamingConsumer
-from headrace.api.turn import HEADER, priority_of
+from headrace.api.turn import PRIORITY, priority_of
 from headrace.api.whole import WholeAnswer
 from tenants.keyring import Principal
 
@@ -49,17 +49,17 @@ class ChatConsumer(StreamingConsumer):
         chat = parse(body, settings.MEDIA_HOSTS)
         chat.tier = self.header(b"x-headrace-tier")[:64].decode("ascii", "replace")
         chat.fallback = fallback_of(self.header(FALLBACK).decode("latin-1"))
-        priority = priority_of(self._principal.priority, self.header(HEADER).decode("latin-1"))
+        priority = priority_of(self._principal.priority, self.header(PRIORITY).decode("latin-1"))
         exchange = self._exchange = await admit(
             gateway, self._principal, chat, labels=self._labels(), priority=priority
         )
         exchange.task, exchange.is_watched = asyncio.current_task(), self.drop is not None
         self.request_id = exchange.id
         gateway.pulse.add(exchange)
-        copy_to_shadows(gateway, exchange)
         kind = StreamedAnswer if chat.stream else WholeAnswer
         answer = kind(self, gateway, exchange)
-        try:
+        try:  # from here on whatever goes wrong settles: the pulse would renew the hold for ever
+            copy_to_shadows(gateway, exchange)
             await answer_by_any(gateway, exchange, answer)
         except BaseException as error:
             status, told = judge(exchange, error)
@@ -103,9 +103,3 @@ def judge(exchange: Exchange, error: BaseException) -> tuple[str, ApiError | Non
         case _:
             log.error("request %s failed", exchange.id, exc_info=error)
             return "error", ApiError("internal_error", "Headrace failed on this request.")
-
-
-def cause(error: UpstreamError) -> str:
-    """Why an upstream failed, for the record's label `error`: what an operator looks for. Only words of our own."""
-    status = f" (status {error.status})" if error.status is not None else ""
-    return f"{type(error).__name__}: {error}{status}"

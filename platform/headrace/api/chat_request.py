@@ -23,7 +23,7 @@ _decoders = {name: msgspec.json.Decoder(field.type) for name, field in CHAT.item
 class ChatRequest(msgspec.Struct):
     """A checked chat. `passed` are the client's own bytes of each field the engine acts on.
 
-    max_tokens: None where the client left it out. size: bytes of tools and schemas, which are prompt too.
+    max_tokens: None where the client left it out. schema_bytes: of tools and schemas, which are prompt too.
     tier: what the header x-headrace-tier says, for the conditions of routes. fallback: whether another upstream may be
     asked than the route's first for it.
     """

@@ -14,6 +14,8 @@ import msgspec
 
 from engines import errors as engine
 
+Headers = list[tuple[bytes, bytes]]
+
 # code -> (HTTP status, OpenAI's error type)
 TABLE: dict[str, tuple[int, str]] = {
     "invalid_request": (400, "invalid_request_error"),
@@ -57,7 +59,7 @@ class ApiError(Exception):
     """A row of the table with its message.
 
     retry_after: seconds until the same request may succeed. allow: the methods a path takes, of a 405. more_headers:
-    those of the limits that refused it.
+    those of the limits that refused it, told with retry_after.
     """
 
     def __init__(
@@ -68,7 +70,7 @@ class ApiError(Exception):
         param: str | None = None,
         retry_after: float | None = None,
         allow: str | None = None,
-        more_headers: list[tuple[bytes, bytes]] | None = None,
+        more_headers: Headers | None = None,
     ) -> None:
         super().__init__(message)
         self.code, self.message, self.param, self.retry_after, self.allow = code, message, param, retry_after, allow
@@ -79,7 +81,7 @@ class ApiError(Exception):
         """OpenAI's error envelope: the body of an answer, or the data of an event inside a stream."""
         return msgspec.json.encode(_Envelope(_Body(self.message, self.type, self.param, self.code)))
 
-    def headers(self) -> list[tuple[bytes, bytes]]:
+    def headers(self) -> Headers:
         """`allow`; `retry-after` in whole seconds, rounded up so that waiting that long is enough, and in ms."""
         if self.allow is not None:
             return [(b"allow", self.allow.encode())]

@@ -31,7 +31,7 @@ class ClientLeft(Exception):
 
 
 class Exchange:
-    """The state of one request. Only its own task changes it; others call `interrupt` and `expire`.
+    """The state of one request. Its own task changes it, and whoever settles it; others call `interrupt` and `expire`.
 
     Times named `..._at` are `time.monotonic()` seconds. `last_event_at` is when the upstream last made progress,
     `sending_since` when a write to the client began that is not done.

@@ -1,7 +1,7 @@
 """The fields of a chat request: an allow-list. What stands here is checked; what does not is refused.
 
-Each field is `passed` to the engine, `ours` (Headrace acts on it and sends its own), or `dropped` (it cannot change the
-answer). `neutral` values of a dropped field are the only ones allowed where others would change the answer.
+Each field's kind is `pass` (to the engine), `ours` (Headrace acts on it and sends its own), or `drop` (it cannot change
+the answer). `neutral` values of a dropped field are the only ones allowed where others would change the answer.
 Fields an engine could be abused with (rid, cache_salt, priority, lora_path, input_ids, ...) are not here: refused.
 """
 
@@ -45,7 +45,7 @@ class _TemplateArguments(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Field(msgspec.Struct, frozen=True):
-    """How one field is treated. kind: pass | ours | drop. neutral: the values a dropped field may have (None = any)."""
+    """How one field is treated. neutral: the values a dropped field may have (None = any)."""
 
     type: Any
     kind: str = "pass"

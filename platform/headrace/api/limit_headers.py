@@ -1,10 +1,9 @@
 """The headers of an answer: where it went, and what is left of the caller's limits (the tightest scope)."""
 
+from headrace.api.errors import Headers
 from headrace.api.exchange import Exchange
 from tenants.meters.holds import Level
 from tenants.meters.meter import INPUT_TOKENS, OUTPUT_TOKENS, REQUESTS
-
-Headers = list[tuple[bytes, bytes]]
 
 _NAMES = {
     b"requests": {REQUESTS},

@@ -4,16 +4,12 @@ import msgspec
 
 from headrace.api.admission import find_route
 from headrace.api.authentication import authenticate
-from headrace.api.gateway import Gateway
 from headrace.api.streaming import StreamingConsumer
 from routing.catalog import Route
 
 
 class ModelsConsumer(StreamingConsumer):
     """OpenAI's model list; `context_window` is ours."""
-
-    def __init__(self, gateway: Gateway) -> None:
-        super().__init__(gateway)
 
     async def handle(self, body: bytes) -> None:
         self.require_ready()

@@ -16,13 +16,12 @@ from django.conf import settings
 
 from billing.usage import new_request_id
 from headrace.api import metrics
-from headrace.api.errors import ApiError
+from headrace.api.errors import ApiError, Headers
 from headrace.api.exchange import ClientLeft
 from headrace.api.gateway import Gateway
 
 log = logging.getLogger("headrace.api")
 
-Headers = list[tuple[bytes, bytes]]
 _JSON = (b"content-type", b"application/json")
 _CLOSE = (b"connection", b"close")
 
@@ -41,7 +40,7 @@ class StreamingConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         self.scope, self.receive, self.base_send = scope, receive, send
-        self.headers = _headers(scope)
+        self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self.drop = scope.get("extensions", {}).get("headrace.drop")
         self.request_id = str(new_request_id(int(time.time() * 1000)))
         try:
@@ -175,7 +174,3 @@ class StreamingConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
             await self.respond(
                 error.status, error.as_json(), [*error.headers(), _CLOSE] if is_last else error.headers()
             )
-
-
-def _headers(scope: Any) -> dict[bytes, bytes]:
-    return dict(scope["headers"])

@@ -16,7 +16,7 @@ from routing.fairness.order import CLASSES, cost
 from tenants.meters.holds import Gone
 from tenants.meters.waiting import Waiter
 
-HEADER = b"x-headrace-priority"
+PRIORITY = b"x-headrace-priority"
 _LEVEL_STEP = 20
 # The part of the longest wait after which a request that is owed room has it kept from newcomers.
 _PATIENCE = 0.5
@@ -27,7 +27,7 @@ def priority_of(own: str, wished: str) -> str:
     if not wished:
         return own
     if wished not in CLASSES:
-        raise ApiError("invalid_request", f"{HEADER.decode()} is one of {', '.join(CLASSES)}.")
+        raise ApiError("invalid_request", f"{PRIORITY.decode()} is one of {', '.join(CLASSES)}.")
     return max(own, wished, key=CLASSES.index)
 
 
