@@ -5,6 +5,9 @@ from engines.protocols.reading import Reading
 
 # Rates are over at least so long: one second's worth of a counter jumps about.
 _SPAN = 5.0
+# What no engine has. A broken one may tell more, or less than nothing: it has told nothing then. Neither must end up in
+# a room's size, nor in a sample, which Postgres would refuse with all others' of its round.
+_MOST_REQUESTS, _MOST_TOKENS = 2**31 - 1, 10**12
 
 
 class Rates:
@@ -27,14 +30,14 @@ class Rates:
         rate = reading.output_rate if reading.output_rate is not None else self._rate(now)
         hits = reading.prefix_hit_rate if reading.prefix_hit_rate is not None else self._hits()
         return Load(
-            running=reading.running,
-            waiting=reading.waiting,
-            waiting_tokens=reading.waiting_tokens,
+            running=_credible(reading.running, _MOST_REQUESTS),
+            waiting=_credible(reading.waiting, _MOST_REQUESTS),
+            waiting_tokens=_credible(reading.waiting_tokens, _MOST_TOKENS),
             kv_used=_share(reading.kv_used),
-            kv_capacity=reading.kv_capacity,
+            kv_capacity=_credible(reading.kv_capacity, _MOST_TOKENS),
             prefix_hit_rate=_share(hits),
-            retractions=self._count(reading.retractions),
-            output_tokens_per_second=None if rate is None else round(max(0.0, rate), 2),
+            retractions=self._count(_credible(reading.retractions, _MOST_TOKENS)),
+            output_tokens_per_second=None if rate is None else round(min(max(0.0, rate), _MOST_TOKENS), 2),
         )
 
     def _rate(self, now: float) -> float | None:
@@ -60,6 +63,10 @@ class Rates:
         self._retractions = (self._retractions or 0) + rise
         self._last_retractions = retractions
         return self._retractions
+
+
+def _credible(count: int | None, most: int) -> int | None:
+    return count if count is not None and 0 <= count <= most else None
 
 
 def _share(value: float | None) -> float | None:

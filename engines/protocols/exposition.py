@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from math import isfinite
 
 _SAMPLE = re.compile(r"^([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
@@ -10,7 +11,7 @@ Labels = dict[str, str]
 
 
 class Exposition:
-    """The samples of one page whose names are wanted."""
+    """The samples of one page whose names are wanted. A value that is no number, as NaN for "unknown", is not there."""
 
     def __init__(self, text: str, wanted: Iterable[str]) -> None:
         self._samples: dict[str, list[tuple[Labels, float]]] = {}
@@ -22,7 +23,8 @@ class Exposition:
                 value = float(found[3])
             except ValueError:
                 continue
-            self._samples.setdefault(found[1], []).append((dict(_LABEL.findall(found[2] or "")), value))
+            if isfinite(value):
+                self._samples.setdefault(found[1], []).append((dict(_LABEL.findall(found[2] or "")), value))
 
     def sum(self, *names: str, **having: str) -> float | None:
         """The sum over the series of the first of `names` that is there; None if none is.

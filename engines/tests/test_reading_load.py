@@ -88,6 +88,12 @@ def test_it_reads_vllm_s_metrics_of_either_engine() -> None:
     assert read("vllm", **{"/metrics": VLLM.replace("kv_cache", "gpu_cache")}).kv_used == 0.75
 
 
+def test_it_takes_a_figure_that_is_no_number_for_unknown_and_the_others_as_they_are() -> None:
+    page = VLLM.replace("} 8.0", "} NaN").replace("} 0.75", "} +Inf")
+    found = read("vllm", **{"/metrics": page})
+    assert (found.running, found.kv_used, found.waiting, found.kv_capacity) == (None, None, 1, 16000)
+
+
 def test_it_reads_llama_cpp_s_slots_and_counts_what_the_running_ones_wrote() -> None:
     found = read("llamacpp", **{"/slots": SLOTS, "/metrics": LLAMACPP})
     assert (found.running, found.waiting, found.kv_capacity) == (1, 2, 4096)

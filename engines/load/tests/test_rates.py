@@ -1,5 +1,6 @@
 """Rates from counters, and counts that survive a restart of the engine."""
 
+from engines.load.figures import Load
 from engines.load.rates import Rates
 from engines.protocols.reading import Reading
 
@@ -41,3 +42,12 @@ def test_it_counts_retractions_on_across_restarts_and_silences() -> None:
 def test_it_keeps_shares_between_0_and_1() -> None:
     load = Rates().add(0, Reading(kv_used=1.7, prefix_hit_rate=-0.1))
     assert (load.kv_used, load.prefix_hit_rate) == (1.0, 0.0)
+
+
+def test_it_takes_no_figure_that_cannot_be_true() -> None:
+    """A sample with one would be refused, and with it all samples of its round, time and again."""
+    for wrong in (-1, 2**63, 10**300):
+        load = Rates().add(0, Reading(running=wrong, waiting=wrong, waiting_tokens=wrong, kv_capacity=wrong))
+        assert load == Load()
+        assert Rates().add(0, Reading(retractions=wrong)).retractions is None
+    assert Rates().add(0, Reading(output_rate=1e300)).output_tokens_per_second == 1e12
