@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import QuerySet, Sum
+from django.db.models import F, QuerySet, Sum
+from django.db.models.functions import TruncDay
 
 from billing.models import RefusedHour
 from headrace.api.errors import TABLE
@@ -71,6 +72,13 @@ def by_reason(rows: QuerySet[RefusedHour]) -> list[Reason]:
     """The most frequent first."""
     found = rows.values_list("code").annotate(sum=Sum("requests")).order_by("-sum", "code")
     return [Reason(code, number) for code, number in found]
+
+
+def by_time(rows: QuerySet[RefusedHour], *, by_hour: bool) -> list[tuple[datetime, Reason]]:
+    """Reasons by step (an hour, or a day of the current time zone), oldest first."""
+    step = F("hour") if by_hour else TruncDay("hour")
+    found = rows.annotate(step=step).values_list("step", "code").annotate(sum=Sum("requests")).order_by("step", "code")
+    return [(moment, Reason(code, number)) for moment, code, number in found]
 
 
 def by_whom(rows: QuerySet[RefusedHour]) -> Sequence[Whose]:

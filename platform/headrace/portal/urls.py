@@ -47,6 +47,7 @@ urlpatterns = [
     page("budgets/<int:budget>/change/", budgets.change, "budgets-change", May.CHANGE_BUDGETS, May.CHANGE_BUDGETS),
     page("budgets/alerts/", budgets.alerts, "budgets-alerts", May.SEE_BUDGETS),
     page("budgets/refused/", refused.listing, "budgets-refused", May.SEE_BUDGETS),
+    page("budgets/refused/export.csv", refused.export, "budgets-refused-export", May.SEE_BUDGETS),
     page("budgets/limits/", limits.listing, "budgets-limits", May.SEE_BUDGETS),
     page("budgets/limits/new/", limits.create, "budgets-limits-new", May.CHANGE_KEYS, May.CHANGE_KEYS),
     page("budgets/limits/<int:limits>/", limits.change, "budgets-limits-one", May.CHANGE_KEYS, May.CHANGE_KEYS),

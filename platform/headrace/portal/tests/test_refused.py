@@ -1,6 +1,10 @@
 """Who was refused and why, as a tenant's people see it: their own, keys by name to whom keys are shown."""
 
+import csv
+import io
+import json
 from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 from django.utils import timezone
 
@@ -68,3 +72,47 @@ def test_operators_see_it_in_the_list_of_tenants(cast: Cast) -> None:
     page = browser("opal").get("/admin/tenants/tenant/").content.decode()
     assert "Refused, 24 h" in page
     assert "4,321" in page
+
+
+def table(name: str, query: str) -> list[dict[str, str]]:
+    answer = browser(name).get(f"{PAGE}export.csv?{query}")
+    assert answer.headers["Content-Type"] == "text/csv; charset=utf-8"
+    return list(csv.DictReader(io.StringIO(answer.content.decode())))
+
+
+def test_it_draws_them_over_time_by_reason_and_says_the_same_as_csv(cast: Cast) -> None:
+    key, now = cast.acme.key.pk, timezone.localtime(timezone=ZoneInfo("Europe/Berlin"))
+    before = now - timedelta(days=1)
+    for number, code in enumerate(("budget_exhausted", "rate_limit_exceeded", "no_capacity", "a_code", "b_code")):
+        refuse(cast.acme.tenant, key, code, 100 - number)
+    refuse(cast.acme.tenant, key, "no_capacity", 7, before)
+    refuse(cast.globex.tenant, cast.globex.key.pk, "no_capacity", 9999)
+    page = browser("alice").get(PAGE)
+    drawn = json.loads(page.context["chart"])
+    assert [each["name"] for each in drawn["series"]] == [
+        "All replicas were busy", "A budget is used up", "A limit was reached", "a_code", "All others",
+    ]  # fmt: skip
+    assert [each["values"][-2:] for each in drawn["series"]] == [[7, 98], [0, 100], [0, 99], [0, 97], [0, 96]]
+    assert (drawn["unit"], drawn["step"], len(drawn["times"])) == ("requests", "day", 7)
+    assert "by=time" in page.content.decode()
+    lines = table("alice", "period=7d&by=time")
+    assert lines[0] == {
+        "day": before.date().isoformat(), "code": "no_capacity", "reason": "All replicas were busy", "requests": "7",
+    }  # fmt: skip
+    assert (lines[-1]["day"], lines[-1]["requests"], len(lines)) == ("total", "497", 7)
+    hours = table("alice", "period=today&by=time")
+    assert {line["hour"] for line in hours[:-1]} == {now.replace(minute=0).isoformat(timespec="minutes")}
+    assert [(line["code"], line["status"], line["requests"]) for line in table("alice", "by=reason")][:2] == [
+        ("no_capacity", "503", "105"), ("budget_exhausted", "402", "100"),
+    ]  # fmt: skip
+
+
+def test_its_csv_shows_keys_to_whom_the_page_does_and_no_formula(cast: Cast) -> None:
+    key = cast.acme.key.pk
+    refuse(cast.acme.tenant, key, "no_capacity", 5)
+    refuse(cast.acme.tenant, "-1+cmd", "=HYPERLINK(1)", 4)
+    first, second = table("alice", "by=key")
+    assert (first["project"], first["key"], first["key_name"]) == ("web", key, "web/acme-key")
+    assert (second["key"], second["code"], second["reason"]) == ("'-1+cmd", "'=HYPERLINK(1)", "'=HYPERLINK(1)")
+    assert list(table("fay", "by=key")[0]) == ["project", "code", "reason", "requests"]
+    assert table("alice", "by=nonsense&period=nonsense")[-1]["code"] == "total"

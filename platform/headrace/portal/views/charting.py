@@ -1,11 +1,13 @@
 """What a chart is drawn from: instants and columns of numbers, every hour or day of the span, used or not."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from headrace.portal.period import Period
+
+MOST_DRAWN = 4  # groups in a chart, beside all others
 
 
 def chart(
@@ -28,6 +30,23 @@ def chart(
         "times": [int(moment.timestamp()) for moment in steps],
         "series": series,
     }
+
+
+def stacked(
+    span: Period, cells: Iterable[tuple[datetime, str, int]], drawn: Sequence[tuple[str, str]], *, unit: str
+) -> dict[str, object]:
+    """`cells`: an instant, a group, its number. `drawn`: the groups that are drawn, with their titles, MOST_DRAWN at
+    most; all others together."""
+    found = list(cells)
+    moments = sorted({moment for moment, _, _ in found})
+    shown = {name: dict.fromkeys(moments, 0) for name, _ in drawn}
+    others = dict.fromkeys(moments, 0)
+    for moment, name, number in found:
+        shown.get(name, others)[moment] += number
+    columns = [(title, list(shown[name].values())) for name, title in drawn]
+    if any(others.values()):
+        columns.append(("All others", list(others.values())))
+    return chart(span, moments, columns, unit=unit)
 
 
 def _steps(span: Period) -> list[datetime]:

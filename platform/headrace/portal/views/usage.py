@@ -17,14 +17,12 @@ from headrace.portal.labelled import BY_LABEL
 from headrace.portal.period import CHOICES, Period, period
 from headrace.portal.request import PortalRequest, asked
 from headrace.portal.views.audit import spreadsheet_safe
-from headrace.portal.views.charting import chart
+from headrace.portal.views.charting import MOST_DRAWN, chart, stacked
 from tenants.models import ApiKey, Tenant
 
 GROUPS = {"model": "Model", "project": "Project", "key": "API key", "target": "Target", "day": "Day", "hour": "Hour"}
 MOST = 1000  # lines on a page; a narrower filter shows the rest
 WITHOUT = "without it"  # the group of those that lack the label
-_DRAWN = 4  # groups in a chart, beside all others
-_OTHERS = "\0"  # no group's name: the database holds none
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,21 +147,9 @@ def _chart(report: Report, names: dict[str, str]) -> dict[str, object]:
         ]
         columns = [(title, [getattr(step, name) for step in steps]) for title, name in kinds]
         return chart(report.span, [step.name for step in steps], columns, unit="tokens")
-    largest = sorted(report.lines, key=lambda line: -line.tokens)[:_DRAWN]
-    return _stacked(report, report.source.tokens(), [line.name for line in largest], names)
-
-
-def _stacked(
-    report: Report, tokens: list[tuple[Any, str, int]], drawn: list[str], names: dict[str, str]
-) -> dict[str, object]:
-    moments = sorted({moment for moment, _, _ in tokens})
-    sums: dict[str, dict[Any, int]] = {name: dict.fromkeys(moments, 0) for name in [*drawn, _OTHERS]}
-    for moment, name, count in tokens:
-        sums[name if name in drawn else _OTHERS][moment] += count
-    columns = [(names.get(name, name) or WITHOUT, list(sums[name].values())) for name in drawn]
-    if any(sums[_OTHERS].values()):
-        columns.append(("All others", list(sums[_OTHERS].values())))
-    return chart(report.span, moments, columns, unit="tokens")
+    largest = sorted(report.lines, key=lambda line: -line.tokens)[:MOST_DRAWN]
+    drawn = [(line.name, names.get(line.name, line.name) or WITHOUT) for line in largest]
+    return stacked(report.span, report.source.tokens(), drawn, unit="tokens")
 
 
 def _key_names(tenant: Tenant, ids: Iterable[str]) -> dict[str, str]:

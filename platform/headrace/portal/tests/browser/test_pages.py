@@ -21,6 +21,7 @@ from tenants.models import Member, ModelLimits, Role
 # What a browser shows no page of: files to keep, and events.
 NO_PAGES = {
     "usage-export", "requests-live", "invoices-as", "invoices-current-as", "invoices-records", "audit-export",
+    "budgets-refused-export",
 }  # fmt: skip
 VARIANTS = ("usage/?by=hour&period=today", "usage/?by=label:user", "keys/?show=all", "requests/?status=failed")
 ACCOUNT = ("/account/sessions/", "/account/2fa/", "/account/email/", "/account/password/change/", "/?choose")
