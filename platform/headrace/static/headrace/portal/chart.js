@@ -1,6 +1,7 @@
 // Charts: stacked columns over time, drawn with uPlot from the numbers in `data-chart`, in the page's own colours.
 "use strict";
 
+const exact = new Intl.NumberFormat("en", { maximumFractionDigits: 6 });
 const short = (number) => new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 }).format(number);
 
 function stack(series) {
@@ -27,7 +28,7 @@ function draw(frame) {
       swatch.className = `swatch swatch-${each.number}`;
       const sum = index === null ? each.values.reduce((one, other) => one + other, 0) : each.values[index];
       const value = document.createElement("b");
-      value.textContent = new Intl.NumberFormat("en", { maximumFractionDigits: 6 }).format(sum);
+      value.textContent = exact.format(sum);
       item.append(swatch, `${each.name} `, value, ` ${data.unit}`);
       return item;
     });
@@ -36,7 +37,7 @@ function draw(frame) {
     legend.replaceChildren(head, ...items);
   };
 
-  // The tallest is drawn first, so that each lies on the one below it.
+  // The tallest is drawn first, so that each lies on the one below it, parted by a line: hues alone part nothing.
   const drawn = [...names.keys()].reverse();
   const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false },
     font: `12px ${getComputedStyle(document.body).fontFamily}` };
@@ -51,7 +52,7 @@ function draw(frame) {
     axes: [{ ...axis, grid: { show: false }, values: (_plot, ticks) => ticks.map((tick) => when.format(tick * 1000)), space: 90 },
       { ...axis, values: (_plot, ticks) => ticks.map(short), size: 56 }],
     series: [{}, ...drawn.map((index) => ({
-      label: names[index].name, width: 0, fill: colour(`--series-${names[index].number}`), points: { show: false },
+      label: names[index].name, width: 1, stroke: colour("--sheet"), fill: colour(`--series-${names[index].number}`), points: { show: false },
       paths: uPlot.paths.bars({ size: [0.75, 48], align: 0 }),
     }))],
     hooks: { setCursor: [(plot) => say(plot.cursor.idx ?? null)] },
@@ -59,7 +60,42 @@ function draw(frame) {
   frame.replaceChildren();
   const plot = new uPlot(options, [data.times, ...drawn.map((index) => columns[index])], frame);
   say(null);
+  numbers(legend, data, when);
   return plot;
+}
+
+// The same in words, for those who do not look: a table of the steps in which there was anything.
+function numbers(legend, data, when) {
+  if (legend.nextElementSibling?.matches("details")) legend.nextElementSibling.remove();
+  const details = document.createElement("details");
+  details.className = "more numbers-of-chart";
+  const summary = details.appendChild(document.createElement("summary"));
+  summary.textContent = "Its numbers";
+  details.addEventListener("toggle", () => {
+    if (details.querySelector("table")) return;
+    const frame = details.appendChild(document.createElement("div"));
+    frame.className = "table-frame";
+    frame.tabIndex = 0;
+    frame.setAttribute("role", "region");
+    frame.setAttribute("aria-label", `The chart's numbers, in ${data.unit}`);
+    const table = frame.appendChild(document.createElement("table"));
+    const row = (section, first, rest, name) => {
+      const line = section.insertRow();
+      for (const [index, text] of [first, ...rest].entries()) {
+        const cell = line.appendChild(document.createElement(index && name === "td" ? "td" : "th"));
+        cell.textContent = text;
+        if (index) cell.className = "n";
+        if (cell.tagName === "TH") cell.scope = name === "td" ? "row" : "col";
+      }
+    };
+    row(table.createTHead(), data.step === "hour" ? "Hour" : "Day", data.series.map((each) => each.name), "th");
+    const body = table.createTBody();
+    data.times.forEach((time, index) => {
+      const values = data.series.map((each) => each.values[index]);
+      if (values.some(Boolean)) row(body, when.format(time * 1000), values.map((each) => exact.format(each)), "td");
+    });
+  });
+  legend.after(details);
 }
 
 function drawAll() {
