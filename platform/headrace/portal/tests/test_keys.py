@@ -126,3 +126,14 @@ def test_it_shows_fifty_keys_at_a_time(cast: Cast) -> None:
     assert bob.get("/t/acme/keys/?q=k07").content.decode().count("<tr>") == 2
     for odd in ("?page=-1", "?page=x", "?page=99999999999999999999", "?q=%00"):
         assert bob.get(f"/t/acme/keys/{odd}").status_code == 200
+
+
+def test_it_says_that_a_key_was_revoked_since_the_page_was_opened(cast: Cast) -> None:
+    key, bob = cast.acme.key, browser("bob")
+    revoke_key(key)
+    here = f"/t/acme/keys/{key.pk}/"
+    for path, sent in (("", {"name": "late"}), ("rotate/", {"overlap": "0", "hint": key.hint}), ("revoke/", {})):
+        page = bob.post(here + path, sent, follow=True).content.decode()
+        assert "acme-key was revoked in the meantime: nothing was done." in page, path
+    assert "What it may do" in bob.get(f"{here}rotate/", follow=True).content.decode()
+    assert ApiKey.objects.get(pk=key.pk).name == "acme-key"

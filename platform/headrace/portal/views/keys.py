@@ -62,7 +62,9 @@ def create(request: PortalRequest) -> HttpResponse:
 def one(request: PortalRequest, key: str) -> HttpResponse:
     row = _key(request, key)
     form = KeyForm(request.tenant, request.POST or None, instance=row)
-    if request.method == "POST" and not row.is_revoked and form.is_valid():
+    if request.method == "POST" and row.is_revoked:
+        return _too_late(request, row)
+    if request.method == "POST" and form.is_valid():
         # Named columns only: the ledger writes last_used_at meanwhile.
         form.instance.save(update_fields=[name for name in form.changed_data if name in form.fields])
         messages.success(request, f"{row.name} is saved. Every process obeys within a second.")
@@ -75,13 +77,14 @@ def one(request: PortalRequest, key: str) -> HttpResponse:
 
 def rotate(request: PortalRequest, key: str) -> HttpResponse:
     row = _key(request, key)
+    if row.is_revoked:
+        return _too_late(request, row)
     form = RotateForm(request.POST or None, initial={"hint": row.hint})
     if request.method == "POST" and form.is_valid():
         try:
             text = rotate_key(row, hint=form.cleaned_data["hint"], overlap=form.span)
         except NotRotated:
-            messages.warning(request, f"{row.name} was rotated or revoked in the meantime: nothing was done.")
-            return redirect("portal:keys-one", request.tenant.slug, row.pk)
+            return _too_late(request, row)
         old_until = timezone.now() + form.span if form.span else None
         return _shown_once(request, _key(request, key), text, old_until=old_until, is_rotated=True)
     return render(request, "portal/key_rotate.html", {"key": row, "form": form})
@@ -89,11 +92,20 @@ def rotate(request: PortalRequest, key: str) -> HttpResponse:
 
 def revoke(request: PortalRequest, key: str) -> HttpResponse:
     row = _key(request, key)
+    if row.is_revoked:
+        return _too_late(request, row)
     if request.method == "POST":
         if revoke_key(row):
             messages.success(request, f"{row.name} is revoked. Streams that already run finish.")
         return redirect("portal:keys", request.tenant.slug)
     return render(request, "portal/key_revoke.html", {"key": row})
+
+
+def _too_late(request: PortalRequest, row: ApiKey) -> HttpResponse:
+    """The page was opened before somebody else did something."""
+    became = "revoked" if row.is_revoked else "rotated or revoked"
+    messages.warning(request, f"{row.name} was {became} in the meantime: nothing was done.")
+    return redirect("portal:keys-one", request.tenant.slug, row.pk)
 
 
 def _key(request: PortalRequest, public_id: str) -> ApiKey:

@@ -25,11 +25,22 @@ document.addEventListener("click", async (event) => {
   setTimeout(() => { said.textContent = "Copy"; }, 4000);
 });
 
-// Dangerous buttons ask; what will happen is in their data-ask.
+// Dangerous buttons ask; what will happen is in their data-ask. A form is sent once: the answer to a second click would
+// hide the first one's, and with it a secret that is shown once.
 document.addEventListener("submit", (event) => {
-  const question = event.submitter?.dataset.ask ?? event.target.dataset.ask;
-  if (question && !confirm(question)) event.preventDefault();
+  const { target, submitter } = event;
+  const question = submitter?.dataset.ask ?? target.dataset.ask;
+  if (target.dataset.sent || (question && !confirm(question))) {
+    event.preventDefault();
+  } else if (target.method === "post") {
+    target.dataset.sent = "yes";
+    setTimeout(() => { delete target.dataset.sent; }, 5000);
+  }
 });
+
+// What answered a form takes the address of what the form made: to reload it, or to come back, sends nothing again.
+const made = document.querySelector("[data-address]");
+if (made) history.replaceState(null, "", made.dataset.address);
 
 // A choice marked `data-now` is obeyed as it is made.
 document.addEventListener("change", (event) => {
