@@ -26,6 +26,11 @@ TOKENS = Counter(
     "headrace_tokens", "Tokens billed; class is uncached, cached or output.", ("tenant", "model", "target", "class")
 )
 ESTIMATED = Counter("headrace_usage_estimated", "Records whose usage is not the upstream's.", ("model", "target"))
+OVERRUNS = Counter(
+    "headrace_overruns",
+    "Requests whose upstream gave or told more tokens than were asked for, which nobody is billed for.",
+    ("model", "target", "class"),
+)
 TTFT = Histogram("headrace_ttft_seconds", "From admission to the first byte.", ("model", "target"), buckets=_SECONDS)
 REQUEST_SECONDS = Histogram(
     "headrace_request_seconds",

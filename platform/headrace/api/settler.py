@@ -110,6 +110,9 @@ class Settler:
         seconds = time.monotonic() - exchange.admitted_at
         try:
             metrics.observe(event, exchange.route, seconds=seconds, is_streamed=exchange.chat.stream)
+            for which in sorted(exchange.meter.overrun):
+                log.warning("%s: %s gave or told more %s than was asked for", exchange.id, event.replica, which)
+                metrics.OVERRUNS.labels(event.model, event.target, which).inc()
         except OSError as error:  # a first value opens its file; what is settled is not undone for want of one
             log.error("a request is not in the metrics: %s", error)
         requests_log.info("%s", log_line(event).decode())

@@ -3,12 +3,15 @@
 Trust, in this order: the final usage; the running usage on events (per choice: the last of each, outputs summed, the
 prompt once); the engine's tokenizer over prompt and delivered text; one token an event where the engine streams so;
 bytes. A number that cannot be true (negative, none beside content, more than was sent or allowed) counts as not said,
-more cached than prompt as all of it, and the record's source tells.
+more cached than prompt as all of it, and the record's source tells. Nobody is billed more than was asked for: what an
+upstream gives or tells beyond it is its own fault, and is counted as an overrun.
 """
 
 from typing import Any
 
 import msgspec
+
+from engines.errors import BadAnswer
 
 
 class _PromptDetails(msgspec.Struct):
@@ -25,6 +28,7 @@ class Usage(msgspec.Struct):
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    total_tokens: int | None = None
     prompt_tokens_details: _PromptDetails | None = None
     completion_tokens_details: _CompletionDetails | None = None
     reasoning_tokens: int | None = None
@@ -36,6 +40,19 @@ class Usage(msgspec.Struct):
         details = self.prompt_tokens_details
         said = (details.cached_tokens if details else None, self.cached_tokens, self.prompt_cache_hit_tokens)
         return next((tokens for tokens in said if tokens is not None), None)
+
+    @property
+    def reasoning(self) -> int:
+        of_output = self.completion_tokens_details
+        return self.reasoning_tokens or (of_output.reasoning_tokens if of_output else None) or 0
+
+    @property
+    def apart(self) -> int:
+        """Output that is in the total alone: xAI's reasoning tokens are no completion tokens, and Gemini's are not even
+        named. What of a total is as much as was cached may be that."""
+        beyond = (self.total_tokens or 0) - (self.prompt_tokens or 0) - (self.completion_tokens or 0)
+        is_reasoning = self.reasoning == beyond or (not self.reasoning and beyond != self.cached)
+        return beyond if self.prompt_tokens and beyond > 0 and is_reasoning else 0
 
 
 class Timings(msgspec.Struct):
@@ -60,22 +77,26 @@ _usage = msgspec.json.Decoder(Usage)
 _timings = msgspec.json.Decoder(Timings)
 _TEXT_KEPT = 2**20
 _RANK = {"reported": 0, "counted": 1, "estimated": 2}
+# A token may come in more events than one: a tool's name, its arguments; reasoning that ends in the middle of a piece.
+_SPARE_EVENTS = 64
 
 
 class UsageMeter:
     """The running count of one attempt.
 
     most_prompt: no more prompt tokens than this are billed, whoever counted them; what an upstream tells beyond it
-    counts as not said. most_output: n x max_tokens, what was allowed.
+    counts as not said. most_output: n x max_tokens, what was allowed, and the most that is billed. overrun: the classes
+    of tokens, input and output, of which the upstream told or gave more.
     """
 
     __slots__ = (
-        "_bytes", "_cached", "_final", "_has_cached", "_has_running", "_is_bounded", "_latest", "_most_output",
-        "_most_prompt", "_outputs", "_prompt", "_reasoning", "_text", "events",
+        "_bytes", "_cached", "_final", "_has_cached", "_has_running", "_is_bounded", "_latest", "_most_events",
+        "_most_output", "_most_prompt", "_outputs", "_prompt", "_reasoning", "_text", "_torn", "events", "overrun",
     )  # fmt: skip
 
     def __init__(self, *, most_prompt: int, most_output: int) -> None:
         self._most_prompt, self._most_output = most_prompt, most_output
+        self._most_events = most_output + most_output // 4 + _SPARE_EVENTS
         self._prompt: int | None = None
         self._cached = 0
         self._has_cached = False
@@ -84,10 +105,12 @@ class UsageMeter:
         self._latest: dict[int, msgspec.Raw | None] = {}
         self._final: int | None = None
         self._has_running = False
+        self._torn: set[int] = set()  # choices whose last word is not credible: those before it were not kept
         self._is_bounded = False
         self._bytes = 0
         self._text: list[str] = []
         self.events = 0
+        self.overrun: set[str] = set()
 
     @property
     def has_output(self) -> bool:
@@ -109,16 +132,20 @@ class UsageMeter:
     def is_reported(self) -> bool:
         """Whether the upstream has counted the output itself, credibly."""
         self._read_latest()
-        return bool(self._final or self._has_running) or (self._final == 0 and not self.has_output)
+        is_running = self._has_running and not self._torn
+        return bool(self._final or is_running) or (self._final == 0 and not self.has_output)
 
     @property
     def text(self) -> str | None:
-        """What was delivered, for whoever can count it; None where it was too long to keep."""
-        return "".join(self._text) if self._bytes < _TEXT_KEPT else None
+        """What was delivered, for whoever can count it; None where it was too long to keep, or seemed to be counted."""
+        return "".join(self._text) if self._bytes < _TEXT_KEPT and not self._has_running else None
 
     def delivered(self, text: str) -> None:
-        """One event's worth of output went to the client."""
+        """One event's worth of output goes to the client. Raises BadAnswer once it is far more than was asked for."""
         self.events += 1
+        if self.events > self._most_events:
+            self.overrun.add("output")
+            raise BadAnswer("more output than was asked for")
         # UTF-8 length without encoding where the string is ASCII, as most are.
         self._bytes += len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
         if not self._has_running and self._bytes < _TEXT_KEPT:
@@ -164,13 +191,13 @@ class UsageMeter:
             prompt, source = counted_prompt, "counted"
         if prompt > self._most_prompt:
             prompt, source = self._most_prompt, "estimated"
-        output, how = self._guess(bytes_per_token), "estimated"
+        output, how = max(self._guess(bytes_per_token), sum(self._outputs.values())), "estimated"
         if self.is_reported:
             output, how = self._reported(), "reported"
         elif counted:
             output, how = counted, "counted"
-        if output > max(self._most_output, self.events):
-            output, how = max(self._most_output, self.events), "estimated"
+        if output > self._most_output:
+            output, how = self._most_output, "estimated"
         reasoning = max(self._reasoning.get(-1, 0), sum(self._reasoning.values()) - self._reasoning.get(-1, 0))
         source = max(source, how, key=_RANK.__getitem__)
         return Counts(prompt, min(self._cached, prompt), output, min(reasoning, output), source)
@@ -186,12 +213,15 @@ class UsageMeter:
         for index, raw in self._latest.items():
             if raw is not None:
                 self._latest[index] = None
-                self._take(index, raw)
+                if not self._take(index, raw):
+                    self._torn.add(index)
 
-    def _take(self, index: int, raw: msgspec.Raw) -> None:
+    def _take(self, index: int, raw: msgspec.Raw) -> bool:
+        """Whether it told the output, credibly."""
         output = self._read(index, raw)
         if output is not None:
             self._note_output(index, output)
+        return output is not None
 
     def _guess(self, bytes_per_token: float) -> int:
         return max(self.events, round(self._bytes / bytes_per_token)) if bytes_per_token > 0 else self.events
@@ -206,18 +236,22 @@ class UsageMeter:
             cached = usage.cached
             self._has_cached = self._has_cached or cached is not None
             self._note_prompt(usage.prompt_tokens, cached or 0)
-        output = usage.completion_tokens
-        if output is None or not self._is_credible(output):
+        if usage.completion_tokens is None:
             return None
-        of_output = usage.completion_tokens_details
-        reasoning = usage.reasoning_tokens or (of_output.reasoning_tokens if of_output else None) or 0
-        self._reasoning[index] = max(self._reasoning.get(index, 0), reasoning)
+        output = usage.completion_tokens + usage.apart
+        if not self._is_credible(output):
+            return None
+        self._reasoning[index] = max(self._reasoning.get(index, 0), usage.reasoning, usage.apart)
         return output
 
     def _is_credible(self, output: int) -> bool:
+        if output > self._most_output:
+            self.overrun.add("output")
         return 0 <= output <= max(self._most_output, self.events) and (output > 0 or not self.has_output)
 
     def _note_prompt(self, prompt: int, cached: int) -> None:
+        if prompt > self._most_prompt:
+            self.overrun.add("input")
         if not 0 < prompt <= self._most_prompt:
             return
         self._prompt = max(self._prompt or 0, prompt)
@@ -227,6 +261,7 @@ class UsageMeter:
     def _note_output(self, index: int, output: int) -> None:
         self._outputs[index] = max(self._outputs.get(index, 0), output)
         self._has_running = self._has_running or output > 0
+        self._torn.discard(index)
 
 
 def as_openai(counts: Counts) -> dict[str, Any]:

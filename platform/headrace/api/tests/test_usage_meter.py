@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engines.errors import BadAnswer
 from headrace.api.usage_meter import Counts, UsageMeter
 
 MOST_OUTPUT, MOST_PROMPT = 300, 1000
@@ -66,7 +67,7 @@ def test_it_stays_sane_whatever_it_is_told(
     events = sum(name == "delivered" for name, *_ in told)
     assert 0 <= got.cached_input_tokens <= got.input_tokens
     assert 0 <= got.reasoning_tokens <= got.output_tokens
-    assert got.output_tokens <= max(MOST_OUTPUT, events)
+    assert got.output_tokens <= MOST_OUTPUT
     assert 0 < got.input_tokens <= MOST_PROMPT
     assert got.source in {"reported", "counted", "estimated"}
     if events:
@@ -136,6 +137,57 @@ def test_it_finds_what_was_cached_wherever_it_is_said(said: dict[str, Any]) -> N
     of.final(raw({"prompt_tokens": 30, "completion_tokens": 8, **said}))
     assert counts(of) == Counts(30, 20, 8, 0, "reported")
     assert of.has_cached
+
+
+def test_it_bills_no_more_output_than_was_asked_for_and_ends_what_goes_on() -> None:
+    of = meter()
+
+    def go_on() -> None:
+        for number in range(10 * MOST_OUTPUT):
+            of.running(0, usage(30, number + 1))
+            of.delivered("word ")
+
+    with pytest.raises(BadAnswer):
+        go_on()
+    assert MOST_OUTPUT < of.events < 2 * MOST_OUTPUT
+    assert counts(of) == Counts(30, 0, MOST_OUTPUT, 0, "estimated")
+    assert of.overrun == {"output"}
+    of = meter()
+    of.delivered("x" * 5000)
+    of.final(usage(30, MOST_OUTPUT + 1))
+    assert counts(of) == Counts(30, 0, MOST_OUTPUT, 0, "estimated"), "one that tells more is not believed either"
+    assert of.overrun == {"output"}
+
+
+@pytest.mark.parametrize("last", [usage(30, 310), usage(30, 0), usage(30, None), raw("x")])
+def test_it_counts_by_itself_where_the_last_of_the_running_words_cannot_be_true(last: msgspec.Raw) -> None:
+    """Of running words only the last is read: the first, of 10 tokens, is no count of what came after it."""
+    of = meter()
+    for number in range(1, 31):
+        of.running(0, usage(30, 10 * number))
+        of.delivered("w" * 40)
+    of.running(0, last)
+    assert (counts(of), of.is_reported, of.text) == (Counts(30, 0, 300, 0, "estimated"), False, None)
+    of.running(0, usage(30, 299))
+    assert counts(of) == Counts(30, 0, 299, 0, "reported")
+
+
+@pytest.mark.parametrize(
+    ("said", "output", "reasoning"),
+    [
+        ({"total_tokens": 130}, 100, 92),  # Gemini: not named at all
+        ({"total_tokens": 130, "completion_tokens_details": {"reasoning_tokens": 92}}, 100, 92),  # xAI
+        ({"total_tokens": 38, "completion_tokens_details": {"reasoning_tokens": 5}}, 8, 5),  # OpenAI: a part of it
+        ({"total_tokens": 45, "completion_tokens_details": {"reasoning_tokens": 5}}, 8, 5),
+        ({"total_tokens": 58, "prompt_tokens_details": {"cached_tokens": 20}}, 8, 0),  # the cached, added once more
+        ({"total_tokens": 10}, 8, 0),
+        ({"total_tokens": 10**9}, 0, 0),
+    ],
+)
+def test_it_finds_reasoning_that_is_in_the_total_alone(said: dict[str, Any], output: int, reasoning: int) -> None:
+    of = meter()
+    of.final(raw({"prompt_tokens": 30, "completion_tokens": 8, **said}))
+    assert (counts(of).output_tokens, counts(of).reasoning_tokens) == (output, reasoning)
 
 
 def test_it_keeps_the_text_until_an_upstream_counts_credibly() -> None:
