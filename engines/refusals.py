@@ -16,11 +16,13 @@ _ACCOUNT_WORDS = (
     "credit balance",
     "insufficient_quota",
     "insufficient quota",
-    "plan and billing",
     "billing_hard_limit",
 )
+# Gemini says it of every limit by the minute, as OpenAI does of an empty account, with a code that tells.
+_ACCOUNT_OR_LIMIT_WORDS = (*_ACCOUNT_WORDS, "plan and billing")
 # Where an error begins to repeat what somebody sent: no apostrophe, which has a letter before it.
 _REPEATED = re.compile(r"(?<!\w)['\"`]|[\[{<]")
+_SECONDS = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)s")
 # The types of errors that tell what a status would, where there is none.
 _BUSY_TYPES = frozenset({"rate_limit_error", "overloaded_error"})
 _REJECTED_TYPES = frozenset({"invalid_request_error", "BadRequestError"})
@@ -37,10 +39,12 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes) -> UpstreamErr
         if status == 404:
             return Failed("the upstream does not serve this", status=status)
         return Rejected("the upstream refuses the request", status=status)
-    if status in {401, 402, 403} or (status == 429 and _wants_money(_detail(text))):
+    detail = _detail(text)
+    if status in {401, 402, 403} or (status == 429 and _wants_money(detail, is_limit=True)):
         return AccountRefused("the upstream refuses the account", status=status)
     if status in {429, 503}:
-        return Busy("no room", status=status, retry_after=retry_after(headers))
+        wait = retry_after(headers)
+        return Busy("no room", status=status, retry_after=_retry_delay(detail) if wait is None else wait)
     return Failed("the upstream failed", status=status)
 
 
@@ -54,12 +58,13 @@ def error_event(data: bytes) -> UpstreamError:
     code = str(detail.get("code")) if isinstance(detail, dict) else ""
     kind = str(detail.get("type")) if isinstance(detail, dict) else ""
     text = str(detail).lower()
-    if _wants_money(detail):
-        return AccountRefused("the upstream refuses the account", status=200)
     # Not all have a number: OpenAI's codes are words or null, and then the type says as much.
     is_number = code.isdecimal()
-    if code in {"429", "503"} or (not is_number and ("rate_limit" in code or kind in _BUSY_TYPES)):
-        return Busy("no room", status=200)
+    is_busy = code in {"429", "503"} or (not is_number and ("rate_limit" in code or kind in _BUSY_TYPES))
+    if _wants_money(detail, is_limit=is_busy):
+        return AccountRefused("the upstream refuses the account", status=200)
+    if is_busy:
+        return Busy("no room", status=200, retry_after=_retry_delay(detail))
     is_context = any(word in text for word in _CONTEXT_WORDS)
     if code == "400" or (not is_number and (is_context or kind in _REJECTED_TYPES)):
         return Rejected("the upstream refuses the request", kind="context_length" if is_context else "invalid")
@@ -81,17 +86,29 @@ def _detail(body: str) -> Any:
         return body
 
 
-def _wants_money(detail: Any) -> bool:
+def _wants_money(detail: Any, *, is_limit: bool = False) -> bool:
     """Whether an error is about our account, in its code or type, or in its own words.
 
     An engine may repeat what a client sent: were that believed, any client could have every replica left alone.
+    is_limit: its status is that of a limit, which passes; less of its words is about the account then.
     """
     code, message = "", detail
     if isinstance(detail, dict):
         code = f"{detail.get('code')} {detail.get('type')}".lower()
         message = detail.get("message") or detail.get("detail")
     own = _REPEATED.split(message, maxsplit=1)[0].lower() if isinstance(message, str) else ""
-    return any(word in code or word in own for word in _ACCOUNT_WORDS)
+    words = _ACCOUNT_WORDS if is_limit else _ACCOUNT_OR_LIMIT_WORDS
+    return any(word in code or word in own for word in words)
+
+
+def _retry_delay(detail: Any) -> float | None:
+    """Seconds until Google wants to be asked again, which its errors say themselves (google.rpc.RetryInfo): "22.5s"."""
+    details = detail.get("details") if isinstance(detail, dict) else None
+    for each in details if isinstance(details, list) else ():
+        delay = each.get("retryDelay") if isinstance(each, dict) else None
+        if isinstance(delay, str) and (found := _SECONDS.fullmatch(delay)):
+            return float(found[1])
+    return None
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -1,6 +1,7 @@
 """The client against servers that behave oddly: what it raises, what it reads, what it asks twice."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -204,7 +205,6 @@ async def test_it_sorts_refusals(client: Client, head: bytes, kind: type[Upstrea
         (400, '{"detail":"credit balance too low"}', AccountRefused),
         (400, "Credit balance too low", AccountRefused),
         (400, '{"error":{"message":"Wait.","code":"billing_hard_limit_reached"}}', AccountRefused),
-        (429, '{"error":{"message":"You\'ve exceeded it: check your plan and billing details."}}', AccountRefused),
         (429, '[{"error":{"type":"insufficient_quota"}}]', AccountRefused),
         (400, '{"message":"Invalid schema: {\'description\': \'our credit balance\'}","code":400}', Rejected),
         (400, '{"error":{"message":"Unknown value: \'insufficient_quota\'."}}', Rejected),
@@ -224,6 +224,45 @@ async def test_it_takes_nothing_that_an_error_repeats_for_a_word_on_our_account(
     assert type(raised.value) is kind
     if status == 400 and said.startswith("{"):
         assert type(error_event(said.encode())) in {kind, Failed}
+
+
+_QUOTA = "You exceeded your current quota, please check your plan and billing details."
+_BALANCE = "Your credit balance is too low."
+_LIMIT = {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": _QUOTA}
+_DELAY = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "22.5s"}
+
+
+@pytest.mark.parametrize(
+    ("error", "header", "wait"),
+    [
+        ({"message": _QUOTA, "type": "insufficient_quota", "code": "insufficient_quota"}, "", "account"),
+        ({"message": _QUOTA, "type": "insufficient_quota", "code": "insufficient_quota"}, "7", "account"),
+        ({"message": _BALANCE}, "", "account"),
+        ({"message": _QUOTA, "type": "requests", "code": "rate_limit_exceeded"}, "", None),
+        ({"message": _QUOTA, "type": "tokens", "code": "rate_limit_exceeded"}, "7", 7.0),
+        ({"message": _QUOTA}, "7", 7.0),
+        ({"message": _QUOTA}, "", None),
+        (_LIMIT, "", None),
+        ({**_LIMIT, "details": [{"@type": "type.googleapis.com/google.rpc.Help"}, _DELAY]}, "", 22.5),
+        ({**_LIMIT, "details": [_DELAY]}, "7", 7.0),
+        ({**_LIMIT, "details": [{"retryDelay": "soon"}, 7]}, "", None),
+    ],
+)
+async def test_it_tells_a_limit_by_the_minute_from_an_account_without_money(
+    client: Client, error: dict[str, object], header: str, wait: float | str | None
+) -> None:
+    """Both are a 429, and both may speak of plans and billing: one passes within a minute, the other by no waiting."""
+    body = json.dumps([{"error": error}]).encode()
+    more = f"retry-after: {header}\r\n".encode() if header else b""
+    with pytest.raises(UpstreamError) as raised:
+        await read(client, says(b"HTTP/1.1 429 x\r\n%bcontent-length: %d\r\n\r\n%b" % (more, len(body), body)))
+    said = raised.value
+    assert type(said) is (AccountRefused if wait == "account" else Busy)
+    if isinstance(said, Busy):
+        assert said.retry_after == wait
+    if not header:
+        event = error_event(json.dumps({"error": {"code": 429, **error}}).encode())
+        assert type(event) is type(said)
 
 
 @pytest.mark.parametrize(
