@@ -10,7 +10,7 @@ from headrace.api.exchange import Exchange
 from headrace.api.fit import Fit, Place
 from headrace.api.gateway import Gateway
 from headrace.api.holding import count_prompt, hold
-from headrace.api.places import MOST_ROOMS, check_unknown, first_places
+from headrace.api.places import MOST_ROOMS, check_unknown, default_output, first_places
 from headrace.api.refusals import no_price, refusal
 from routing.catalog import Route
 from tenants.keyring import Principal
@@ -19,6 +19,8 @@ from tenants.meters.meter import CONCURRENCY, COST, INPUT_TOKENS, OUTPUT_TOKENS,
 
 # What a meter of money can take in one step; dearer requests fit no budget either.
 _DEAREST = 10**18
+# Tokens of the window that are left over: some engines want one, and count those that begin an answer.
+_SPARE = 8
 
 
 def find_route(gateway: Gateway, principal: Principal, model: str) -> Route:
@@ -43,13 +45,14 @@ async def admit(
     principal = principal.for_model(chat.model)
     check_unknown(chat, route)
     found = first_places(gateway, principal, chat, route)[:MOST_ROOMS]
+    found = await _near_the_end(gateway, principal, chat, route, found)
     choice, fit = found[0]
     exchange = _draft(gateway, principal, chat, labels, priority, route, found)
     try:
         exchange.levels = await hold(gateway, exchange, found)
         return exchange
     except NotHeld as said:
-        counted = await count_prompt(gateway, exchange) if _may_fit(exchange, said) else None
+        counted = await count_prompt(gateway, exchange.replica, chat) if _may_fit(exchange, said) else None
         if counted is None:
             raise refusal(exchange, said) from None
     found = [(one, Fit(counted, fit.max_tokens)) for one, _ in found if one.target is choice.target]
@@ -60,6 +63,25 @@ async def admit(
     except NotHeld as said:
         raise refusal(exchange, said) from None
     return exchange
+
+
+async def _near_the_end(
+    gateway: Gateway, principal: Principal, chat: ChatRequest, route: Route, found: list[Place]
+) -> list[Place]:
+    """`found`; where a prompt may leave less of the window than our own max_tokens, with what it does leave, counted.
+
+    A client that named none is not to be refused for ours, nor cut short for an estimate. Of a small prompt the
+    estimate's error costs so little that no engine is asked.
+    """
+    choice, fit = found[0]
+    window, default = choice.target.window(route), default_output(principal, route)
+    if chat.max_tokens is not None or fit.max_tokens == default or fit.prompt < window // 3:
+        return found
+    counted = await count_prompt(gateway, choice.replica, chat)
+    if counted is None:
+        return found
+    fit = Fit(counted, min(default, max(1, window - counted - _SPARE)))
+    return [(one, fit if one.target is choice.target else other) for one, other in found]
 
 
 def _draft(

@@ -5,11 +5,13 @@ import asyncio
 import msgspec
 import redis
 
+from headrace.api.chat_request import ChatRequest
 from headrace.api.errors import ApiError
 from headrace.api.exchange import Exchange
 from headrace.api.fit import Place
 from headrace.api.gateway import Gateway
 from headrace.api.turn import busy, take_place, too_many, waiter_of
+from routing.catalog import Replica
 from tenants.meters import holds
 from tenants.meters.holds import Level, NotHeld
 
@@ -30,11 +32,11 @@ async def hold(gateway: Gateway, exchange: Exchange, found: list[Place]) -> list
         raise
 
 
-async def count_prompt(gateway: Gateway, exchange: Exchange) -> int | None:
+async def count_prompt(gateway: Gateway, replica: Replica, chat: ChatRequest) -> int | None:
     """The prompt's tokens by the engine's tokenizer; None where it cannot say."""
-    if not exchange.chat.content.is_text:
+    if not chat.content.is_text:
         return None
-    return await gateway.client.count_prompt(exchange.replica.upstream, exchange.chat.upstream_fields())
+    return await gateway.client.count_prompt(replica.upstream, chat.upstream_fields())
 
 
 async def _give_back(gateway: Gateway, exchange: Exchange, taking: "asyncio.Task[list[Level]]") -> None:

@@ -109,15 +109,21 @@ def fitting(gateway: Gateway, principal: Principal, chat: ChatRequest, route: Ro
             "unsupported_parameter", f"The engine of this model does not support '{refused}'.", param=refused
         )
     prompt = gateway.estimator.prompt_tokens(tokenizer(target), chat)
-    max_tokens = _output_bound(chat, principal, prompt, window=target.window(route), default=route.default_max_tokens)
+    default = default_output(principal, route)
+    max_tokens = _output_bound(chat, principal, prompt, window=target.window(route), default=default)
     if target.context_window is not None and prompt + max_tokens > target.context_window:
         raise _too_long("The prompt and max_tokens are about", prompt + max_tokens, target.context_window, "messages")
     return Fit(prompt, max_tokens)
 
 
-def _output_bound(chat: ChatRequest, principal: Principal, prompt: int, *, window: int, default: int) -> int:
-    """The max_tokens of each choice: the request's, else the route's `default`, bounded by window and limits."""
+def default_output(principal: Principal, route: Route) -> int:
+    """The max_tokens of a client that names none, where the window has room for it."""
     cap = principal.max_output_tokens
+    return route.default_max_tokens if cap is None else min(route.default_max_tokens, cap)
+
+
+def _output_bound(chat: ChatRequest, principal: Principal, prompt: int, *, window: int, default: int) -> int:
+    """The max_tokens of each choice: the request's, else `default`, bounded by the window."""
     if principal.max_prompt_tokens is not None and prompt > principal.max_prompt_tokens:
         raise ApiError(
             "request_too_large",
@@ -125,10 +131,13 @@ def _output_bound(chat: ChatRequest, principal: Principal, prompt: int, *, windo
             param="messages",
         )
     if chat.max_tokens is None:
-        room = max(1, window - prompt)
-        return min(value for value in (default, room, cap) if value is not None)
+        # Engines refuse what does not fit, and prompts may be half as much again as they are estimated; but near the
+        # end of the window what is left is rather halved than given up.
+        room = max(1, window - prompt * 3 // 2, (window - prompt) // 2)
+        return min(default, room)
     if chat.max_tokens >= window:
         raise _too_long("max_tokens is", chat.max_tokens, window, "max_tokens")
+    cap = principal.max_output_tokens
     if cap is not None and chat.max_tokens > cap:
         raise ApiError(
             "request_too_large", f"max_tokens is {chat.max_tokens}; this key may ask for {cap}.", param="max_tokens"

@@ -95,6 +95,20 @@ def test_it_always_bounds_the_answer(place: Place, models: dict[str, str]) -> No
     assert sent(place, model=small, content="x" * 60_000)["max_tokens"] == 1, "the engine decides on the prompt"
 
 
+def test_it_asks_for_no_more_by_itself_than_the_window_leaves(place: Place) -> None:
+    """Engines refuse what does not fit: what nobody asked for must not be why."""
+    window = 2000
+    counting = place.add_model(context_window=window, default_max_tokens=1500)
+    hosted = place.add_model(provider=True, context_window=window, default_max_tokens=1500)
+    place.wait_known(counting, hosted)
+    answer = place.chat("x" * 4000, model=counting)
+    assert answer.usage is not None
+    assert place.seen()["body"]["max_tokens"] == window - answer.usage["prompt_tokens"] - 8
+    # Estimated at 3.5 bytes a token, of which a provider may find more.
+    assert 250 < sent(place, model=hosted, content="x" * 4000)["max_completion_tokens"] < window - 4000 // 3
+    assert sent(place, model=hosted, content="x" * 400)["max_completion_tokens"] == 1500
+
+
 def test_it_sends_the_number_of_choices_once_there_are_more(place: Place) -> None:
     assert "n" not in sent(place, n=1)
     assert sent(place, n=3)["n"] == 3
