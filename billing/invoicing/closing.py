@@ -42,7 +42,10 @@ def close_all(*, now: datetime | None = None, tenants: Iterable[str] | None = No
 
 @transaction.atomic
 def close_tenant(slug: str, *, now: datetime) -> list[Invoice]:
-    """The tenant's drafts, one for each period and currency that is over and not invoiced and has anything to state."""
+    """The tenant's drafts, one for each period and currency that is over and not invoiced and has anything to state.
+
+    Usage without a price has a draft too, if an empty one: what waits for somebody to price it must be seen.
+    """
     lock_invoices(slug)
     tenant = Tenant.objects.get(slug=slug)
     calendar = calendar_of(slug)
@@ -55,7 +58,7 @@ def close_tenant(slug: str, *, now: datetime) -> list[Invoice]:
             if not invoice.is_draft:
                 continue
             draft = drafting.compute(tenant, calendar, period, currency)
-            if draft.lines:
+            if not draft.is_empty:
                 drafting.write(invoice, draft, now)
                 drafts.append(invoice)
             elif not invoice._state.adding:

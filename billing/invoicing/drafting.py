@@ -24,6 +24,12 @@ class Draft:
     uses: dict[Period, Use]
 
     @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to state, nor anything that waits for a price to be stated."""
+        waits = any(use.unpriced_tokens or use.unknown_prices for use in self.uses.values())
+        return not self.lines and not waits
+
+    @property
     def net(self) -> Decimal:
         return sum((line.amount for line in self.lines if line.kind != Kind.TAX), ZERO)
 

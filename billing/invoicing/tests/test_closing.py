@@ -7,7 +7,18 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from billing.invoicing.closing import close_all
-from billing.invoicing.tests.making import at_once, close, make_customer, make_price, make_seller, stated, use, utc
+from billing.invoicing.errors import CannotFinalise
+from billing.invoicing.tests.making import (
+    at_once,
+    close,
+    finalise,
+    make_customer,
+    make_price,
+    make_seller,
+    stated,
+    use,
+    utc,
+)
 from billing.models import BillingAccount, Invoice, Price
 from tenants.models import AuditEntry, Tenant
 from tenants.tests.cast import sql
@@ -116,6 +127,17 @@ def test_it_closes_no_period_before_it_is_over_nor_one_without_anything(acme: Te
     use("2026-03-31 21:00", price)
     assert close(utc("2026-03-31 21:59:59")) == []
     assert [draft.label for draft in close(utc("2026-03-31 22:00"))] == ["2026-03"]
+
+
+def test_it_drafts_usage_that_waits_for_a_price_though_there_is_nothing_to_state(acme: Tenant) -> None:
+    """Else nobody would see that it is never billed."""
+    use("2026-03-05 12:00")
+    (march,) = close(utc("2026-04-02"))
+    assert not stated(march)
+    assert march.total == 0
+    with pytest.raises(CannotFinalise, match="1,050 tokens of 2026-03 have no price"):
+        finalise(march)
+    assert close(utc("2026-04-03")) == [march]
 
 
 def test_it_closes_the_month_a_tenant_came_in_as_any_other(price: Price) -> None:
