@@ -11,6 +11,7 @@ from django.db import InterfaceError, OperationalError
 
 from billing import drain, partitions, retention, settlement
 from billing.budgets import alerts, counters, delivery
+from billing.invoicing import overdue
 from billing.invoicing.closing import close_all
 from billing.invoicing.finalising import finalise_all
 from billing.ledger_check import nightly
@@ -88,9 +89,11 @@ def rebuild_budgets() -> None:
 @shared_task(name="billing.invoices")  # type: ignore[untyped-decorator]
 def make_invoices() -> None:
     """Drafts for the periods that are over; invoices of the drafts whose grace time is."""
-    close_all()
-    for invoice, reason in finalise_all().waiting:
-        log.warning("%s waits: %s", invoice, reason)
+    closed, finalised = close_all(), finalise_all()
+    for waiting in finalised.waiting:
+        log.warning("%s waits: %s", waiting.invoice, waiting.why)
+    with _stores("nobody is told which invoices wait") as client:
+        overdue.note(client, closed, finalised)
 
 
 @shared_task(name="billing.alerts")  # type: ignore[untyped-decorator]

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import NamedTuple
 from uuid import UUID
 
 import redis
@@ -22,12 +23,20 @@ from billing.models import BillingAccount, Invoice, LateUsage, LegalEntity
 log = logging.getLogger("headrace.invoices")
 
 
+class Waiting(NamedTuple):
+    """A draft that could not be finalised: the codes of what it waits for, and all of it in words."""
+
+    invoice: Invoice
+    codes: tuple[str, ...]
+    why: str
+
+
 @dataclass
 class Finalised:
-    """What a run left: invoices with their new numbers, and drafts that wait, with why."""
+    """What a run left: invoices with their new numbers, and drafts that wait."""
 
     invoices: list[Invoice] = field(default_factory=list)
-    waiting: list[tuple[Invoice, str]] = field(default_factory=list)
+    waiting: list[Waiting] = field(default_factory=list)
 
 
 def finalise_all(*, now: datetime | None = None, client: "redis.Redis | None" = None) -> Finalised:
@@ -38,11 +47,14 @@ def finalise_all(*, now: datetime | None = None, client: "redis.Redis | None" = 
     for invoice in due.order_by("period_start", "tenant", "currency"):
         try:
             done.invoices.append(finalise_invoice(invoice.pk, now=now, client=client))
+        except CannotFinalise as error:
+            codes = tuple(dict.fromkeys(reason.code for reason in error.reasons))
+            done.waiting.append(Waiting(invoice, codes, str(error)))
         except InvoiceError as error:
-            done.waiting.append((invoice, str(error)))
+            done.waiting.append(Waiting(invoice, ("not_possible",), str(error)))
         except Exception as error:
             log.exception("%s is not finalised", invoice)
-            done.waiting.append((invoice, f"{type(error).__name__}: {error}"))
+            done.waiting.append(Waiting(invoice, ("failed",), f"{type(error).__name__}: {error}"))
     return done
 
 

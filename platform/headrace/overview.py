@@ -9,6 +9,7 @@ from django.db.models import Sum
 from django.urls import reverse
 from django.utils import timezone
 
+from billing.invoicing.overdue import count_overdue
 from billing.models import DeadLetter, LedgerCheckRun, UsageHour, UsageRecord
 from engines.models import PoolHour, Replica
 from routing.models import Model
@@ -40,7 +41,7 @@ def today() -> Overview:
     hours = UsageHour.objects.filter(hour__gte=timezone.now() - SPAN)
     totals = hours.aggregate(**{name: UsageHour.total(name) for name in _COUNTS})
     return Overview(
-        [*_use(totals), _cost(hours, totals), _engines(), _fleet(), _letters(), _books()],
+        [*_use(totals), _cost(hours, totals), _engines(), _fleet(), _letters(), _invoices(), _books()],
         list(UsageRecord.objects.all()[:LATEST]),
     )
 
@@ -101,6 +102,12 @@ def _letters() -> Card:
     return Card(
         "Dead letters", f"{waiting:,}", detail, reverse("admin:billing_deadletter_changelist"), is_bad=waiting > 0
     )
+
+
+def _invoices() -> Card:
+    overdue = count_overdue(timezone.now())
+    detail = "the settlement page says what they wait for" if overdue else "every period that is over is invoiced"
+    return Card("Overdue invoices", f"{overdue:,}", detail, reverse("settlement:page"), is_bad=overdue > 0)
 
 
 def _books() -> Card:

@@ -159,8 +159,8 @@ def test_it_finalises_the_others_when_one_waits(draft: Invoice, price: Price) ->
     close(utc("2026-04-02"))
     done = finalise_all(now=utc("2026-04-10"))
     assert [invoice.tenant_id for invoice in done.invoices] == ["acme", "hooli"]
-    assert [(invoice.tenant_id, why) for invoice, why in done.waiting] == [
-        ("globex", "tenant globex has no legal entity that invoices it")
+    assert [(waiting.invoice.tenant_id, waiting.codes, waiting.why) for waiting in done.waiting] == [
+        ("globex", ("legal_entity",), "tenant globex has no legal entity that invoices it")
     ]
 
 

@@ -1,4 +1,5 @@
-"""Metrics of what all processes share, read from Redis when they are asked for: the fleet, and usage on its way.
+"""Metrics of what all processes share, read from Redis when they are asked for: the fleet, usage on its way, and what
+the worker did last.
 
 Whichever process answers says the same. What Redis does not tell is left out: an alert on its absence says so.
 """
@@ -12,8 +13,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
 from billing.dead_letters import BURIED
+from billing.invoicing import overdue
 from engines.load.figures import Fleet, Load, State
 from engines.load.picture import Picture
+from headrace.settlement.signs import RAN
 from tenants.meters.holds import USAGE
 
 _REPLICA, _POOL = ("pool", "replica"), ("pool",)
@@ -74,13 +77,29 @@ async def of_usage(client: "redis.asyncio.Redis") -> list[Metric]:
         pipeline.xrange(USAGE, count=1)
         pipeline.time()
         pipeline.get(BURIED)
-        waiting, oldest, (seconds, _), buried = await pipeline.execute()
+        pipeline.hgetall(RAN)
+        pipeline.get(overdue.KEY)
+        waiting, oldest, (seconds, _), buried, ran, noted = await pipeline.execute()
     age = max(0.0, int(seconds) - _milliseconds(oldest[0][0]) / 1000) if oldest else 0.0
     return [
+        *of_worker(ran, overdue.decode(noted), now=int(seconds)),
         GaugeMetricFamily("headrace_usage_waiting", "Settlements not yet in the ledger.", value=waiting),
         GaugeMetricFamily("headrace_usage_waiting_seconds", "Age of the oldest of them.", value=age),
         CounterMetricFamily("headrace_dead_letters", "Settlements the ledger could not take.", value=int(buried or 0)),
     ]
+
+
+def of_worker(ran: dict[bytes, bytes], waits: list[overdue.Waits] | None, *, now: int) -> list[Metric]:
+    """How long ago each of the worker's tasks last ran to its end (`now`: epoch seconds), and which invoices wait."""
+    ages = GaugeMetricFamily("headrace_task_age_seconds", "Since a task of the worker last ran.", labels=("task",))
+    for task, said in ran.items():
+        at = said.partition(b" ")[0]
+        if at.isdigit():
+            ages.add_metric((task.decode("utf-8", "replace"),), max(0.0, now - int(at) / 1000))
+    late = GaugeMetricFamily("headrace_invoices_overdue", "Periods not closed, drafts not final.", labels=("reason",))
+    for code, number in sorted(overdue.by_code(waits or ()).items()):
+        late.add_metric((code,), number)
+    return [ages, late]
 
 
 def _milliseconds(entry: Any) -> int:

@@ -1,10 +1,13 @@
-"""What the ledger could not take, and what the last comparison of the books found."""
+"""What the ledger could not take, which invoices wait, and what the last comparison of the books found."""
 
 from datetime import timedelta
+from typing import Any
 
+import redis
 from django.urls import reverse
 from django.utils import timezone
 
+from billing.invoicing import overdue
 from billing.models import DeadLetter, LedgerCheckRun
 from headrace.portal.amounts import count
 from headrace.settlement.section import BAD, GOOD, QUIET, SHOWN, TIGHT, Section, since
@@ -28,6 +31,27 @@ def letters() -> Section:
         ("Arrived (UTC)", "Reason", "Age"),
         frozenset({"Age"}),
         [(f"{one.at:%Y-%m-%d %H:%M:%S}", one.reason[:200], since(one.at, now)) for one in found[:SHOWN]],
+    )
+
+
+def invoices(client: "redis.Redis") -> Section:
+    noted: Any = client.get(overdue.KEY)
+    waits = overdue.decode(noted)
+    link = ("Drafts", f"{reverse('admin:billing_invoice_changelist')}?status__exact=draft")
+    if waits is None:
+        return Section("Invoices", QUIET, "not made yet", "The worker closes and issues them every hour.", link=link)
+    if not waits:
+        return Section("Invoices", GOOD, "0 wait", "Every period that is over is closed, and its invoice is out.")
+    return Section(
+        "Invoices",
+        BAD,
+        f"{count(len(waits))} wait",
+        "Periods that could not be closed, or whose grace time is over and that could not be invoiced.",
+        "Do what each waits for: the worker tries again every hour, manage.py invoices close and finalise at once.",
+        link,
+        ("Tenant", "Period", "Waits for"),
+        frozenset(),
+        [(one.tenant, one.period, one.why[:200]) for one in waits[:SHOWN]],
     )
 
 

@@ -9,6 +9,7 @@ import yaml
 from prometheus_client import REGISTRY
 from prometheus_client.metrics_core import Metric
 
+from billing.invoicing import overdue
 from engines.load.figures import Fleet, Load, Need, Report, State
 from headrace.api import metrics, shared_metrics
 
@@ -32,7 +33,8 @@ def known() -> dict[str, set[str]]:
         for name in names:
             if not name.endswith("_created"):
                 found[name] = set(getattr(collector, "_labelnames", ()))
-    for family in fleet():
+    waits = [overdue.Waits("acme", "2026-03", ["unpriced"], "words")]
+    for family in fleet() + shared_metrics.of_worker({b"billing.invoices": b"1000 here"}, waits, now=5):
         for sample in family.samples:
             found[sample.name] = set(sample.labels)
     assert metrics.GOODPUT is not None

@@ -87,7 +87,7 @@ def test_it_counts_refusals_by_code(served: list[Sample]) -> None:
 
 def test_it_labels_nothing_by_key(place: Place, served: list[Sample]) -> None:
     known = {"tenant", "model", "target", "status", "class", "code", "outcome", "le"}
-    known |= {"pool", "replica", "within"}
+    known |= {"pool", "replica", "within", "task", "reason"}
     ours = [sample for sample in served if sample.name.startswith("headrace_")]
     assert ours
     assert {label for sample in ours for label in sample.labels} <= known

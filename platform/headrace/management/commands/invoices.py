@@ -101,7 +101,7 @@ class Command(BaseCommand):
         if not options["invoice"]:
             done = finalise_all()
             self._table([_row(invoice) for invoice in done.invoices])
-            self._fail(f"{invoice} waits: {reason}" for invoice, reason in done.waiting)
+            self._fail(f"{waiting.invoice} waits: {waiting.why}" for waiting in done.waiting)
             return
         done_here = [
             finalise_invoice(one.pk, now=timezone.now(), accept=options["accept"]) for one in options["invoice"]

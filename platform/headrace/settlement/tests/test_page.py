@@ -16,10 +16,13 @@ from django.utils import timezone
 
 from billing.budgets import counters
 from billing.drain import drain_all
-from billing.models import Budget, DeadLetter, LedgerCheckRun
-from billing.tasks import drain_usage
+from billing.invoicing import overdue
+from billing.invoicing.tests.making import make_customer, make_price, make_seller, use
+from billing.models import BillingAccount, Budget, DeadLetter, LedgerCheckRun, TenantZone
+from billing.tasks import drain_usage, make_invoices
 from billing.tests.stream import append, usage_event
 from headrace.celery import app
+from headrace.overview import today
 from headrace.settlement import signs
 from headrace.settlement.section import BAD, GOOD, QUIET, TIGHT, Section
 from headrace.settlement.sections import sections
@@ -57,7 +60,7 @@ def test_it_says_that_all_is_well_where_nothing_waits(client: Client, valkey: "r
     for words in ("Everything that ended is in the ledger", "No request runs", "not compared yet", "none"):
         assert words in page
     verdicts = {section.title: section.verdict for section in sections()[0]}
-    assert verdicts.pop("Books") == QUIET
+    assert verdicts.pop("Books") == verdicts.pop("Invoices") == QUIET
     assert set(verdicts.values()) == {GOOD}, verdicts
 
 
@@ -144,6 +147,35 @@ def test_it_shows_what_the_last_check_of_the_books_found() -> None:
     books = found("Books")
     assert (books.verdict, books.figure) == (BAD, "2 differ")
     assert books.rows == [("hours", "9", "2", "acme 2026-01-01: 3 is not 4")]
+
+
+def test_it_says_which_invoices_wait_and_for_what(client: Client, valkey: "redis.Redis") -> None:
+    """Also a period that could not be closed, of which there is no draft. A tenant nobody invoices is not late."""
+    make_seller()
+    price = make_price()
+    for slug in ("acme", "globex", "hooli", "umbrella"):
+        make_customer(slug)
+    BillingAccount.objects.filter(tenant="hooli").update(legal_entity=None)
+    for slug in ("acme", "hooli"):
+        use("2026-03-05 12:00", price, tenant=slug)
+    use("2026-03-05 12:00", tenant="globex")
+    use("2026-03-05 12:00", price, tenant="umbrella")
+    TenantZone.objects.filter(tenant="umbrella").update(time_zone="Nowhere/Atlantis")
+    make_invoices()
+    waits = found("Invoices")
+    assert (waits.verdict, waits.figure) == (BAD, "2 wait")
+    assert [row[:2] for row in waits.rows] == [("umbrella", ""), ("globex", "2026-03")]
+    assert "Atlantis" in waits.rows[0][2]
+    assert "1,050 tokens of 2026-03 have no price" in waits.rows[1][2]
+    noted = valkey.get(overdue.KEY)
+    assert isinstance(noted, bytes)
+    assert overdue.by_code(overdue.decode(noted) or []) == {"not_closed": 1, "unpriced": 1}
+    client.force_login(User.objects.create_superuser("olga"))
+    assert [card.value for card in today().cards if card.title == "Overdue invoices"] == ["1"]
+    assert "Overdue invoices" in client.get("/admin/").content.decode()
+    valkey.set(overdue.KEY, b"another version's")
+    assert found("Invoices").verdict == QUIET
+    valkey.delete(overdue.KEY)
 
 
 def test_it_says_so_when_redis_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
