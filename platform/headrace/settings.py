@@ -143,7 +143,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
 LOGIN_URL, LOGIN_REDIRECT_URL = "account_login", "portal:home"
-LANGUAGE_CODE = "en"
+LANGUAGE_CODE, USE_I18N = "en", False  # one language: else each text of a page is looked up in its catalogue
 TIME_ZONE = "UTC"
 USE_TZ = True
 FORMAT_MODULE_PATH = "headrace.formats"
