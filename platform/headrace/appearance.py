@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.http import HttpRequest
-from django.urls import reverse_lazy
+from django.urls import reverse
 from unfold.settings import CONFIG_DEFAULTS
 
 # Water, from light to dark: sRGB of one hue.
@@ -76,17 +76,25 @@ def colours(request: HttpRequest) -> dict[str, dict[str, str]]:
 
 
 def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
+    """Of each group what the user may see. Whether it does and whether it is the page shown is said here, not asked of
+    Unfold, which does so with a lazy object for each entry."""
     return [
-        {"title": title or None, "separator": bool(title), "items": [_item(request, *entry) for entry in entries]}
+        {
+            "title": title or None,
+            "separator": bool(title),
+            "items": [_item(request, *entry) for entry in entries if _may_see(request, entry[2])],
+        }
         for title, entries in _GROUPS.items()
     ]
 
 
-def _item(request: HttpRequest, title: str, icon: str, name: str) -> dict[str, Any]:
+def _may_see(request: HttpRequest, name: str) -> bool:
     """`name` is a model's table, shown to who may view it, or the name of a page for all."""
-    if ":" in name:
-        return {"title": title, "icon": icon, "link": reverse_lazy(name)}
     application, _, model = name.partition("_")
-    allowed = request.user.has_perm(f"{application}.view_{model}")
-    link = reverse_lazy(f"admin:{name}_changelist")
-    return {"title": title, "icon": icon, "link": link, "permission": lambda _request: allowed}
+    return ":" in name or request.user.has_perm(f"{application}.view_{model}")
+
+
+def _item(request: HttpRequest, title: str, icon: str, name: str) -> dict[str, Any]:
+    link = reverse(name if ":" in name else f"admin:{name}_changelist")
+    is_active = request.path == link if name == "admin:index" else request.path.startswith(link)
+    return {"title": title, "icon": icon, "link": link, "active": is_active}
