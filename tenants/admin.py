@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
 
 from tenants.admin_asking import dialog, question
@@ -133,7 +134,8 @@ class TenantAdmin(ModelAdmin):
 @admin.register(Project)
 class ProjectAdmin(ModelAdmin):
     list_display = ("slug", "tenant", "name", "keys_count", "created_at")
-    list_filter = (("tenant", admin.RelatedOnlyFieldListFilter),)
+    list_filter = (("tenant", AutocompleteSelectFilter),)
+    list_filter_submit = True
     search_fields = ("slug", "name", "tenant__slug")
     autocomplete_fields = ("tenant",)
     readonly_fields = ("created_at",)
@@ -156,7 +158,8 @@ class ProjectAdmin(ModelAdmin):
 @admin.register(ModelLimits)
 class ModelLimitsAdmin(ModelAdmin):
     list_display = ("model", "tenant", "project", "key", *LIMIT_FIELDS[:4])
-    list_filter = (("tenant", admin.RelatedOnlyFieldListFilter),)
+    list_filter = (("tenant", AutocompleteSelectFilter),)
+    list_filter_submit = True
     search_fields = ("model", "tenant__slug", "project", "key")
     autocomplete_fields = ("tenant",)
     fieldsets = ((None, {"fields": [("tenant", "model"), ("project", "key")]}), LIMITS)
@@ -169,7 +172,8 @@ class ModelLimitsAdmin(ModelAdmin):
 @admin.register(Member)
 class MemberAdmin(ModelAdmin):
     list_display = ("user", "email", "tenant", "role_label")
-    list_filter = ("role", ("tenant", admin.RelatedOnlyFieldListFilter))
+    list_filter = ("role", ("tenant", AutocompleteSelectFilter))
+    list_filter_submit = True
     search_fields = ("user__username", "user__email", "tenant__slug")
     autocomplete_fields = ("tenant", "user")
     list_select_related = ("user", "tenant")

@@ -14,6 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
 from unfold.views import ChangeList
 
@@ -59,7 +60,8 @@ class BudgetList(ChangeList):
 class BudgetAdmin(ModelAdmin):
     form = BudgetForm
     list_display = ("budget", "counts", "period_label", "state", "limit", "spent", "held", "left", "used")
-    list_filter = (("tenant", admin.RelatedOnlyFieldListFilter), "period", "hard", "enabled", "set_by")
+    list_filter = (("tenant", AutocompleteSelectFilter), "period", "hard", "enabled", "set_by")
+    list_filter_submit = True
     search_fields = ("name", "tenant__slug", "project", "key", "model")
     autocomplete_fields = ("tenant",)
     list_select_related = ("tenant",)
@@ -201,7 +203,8 @@ class BudgetAdjustmentAdmin(GrowingList):
 @admin.register(BudgetAlert)
 class BudgetAlertAdmin(GrowingList):
     list_display = ("at", "budget", "threshold", "spent", "amount", "told")
-    list_filter = (("tenant", admin.RelatedOnlyFieldListFilter),)
+    list_filter = (("tenant", AutocompleteSelectFilter),)
+    list_filter_submit = True
     fields = (("budget", "window_start"), ("threshold", "at"), ("spent", "amount"), "told")
     readonly_fields = ("told",)
 
@@ -229,7 +232,8 @@ class NoticeAdmin(GrowingList):
 @admin.register(WebhookEndpoint)
 class WebhookEndpointAdmin(ModelAdmin):
     list_display = ("url", "tenant", "enabled", "created_at")
-    list_filter = (("tenant", admin.RelatedOnlyFieldListFilter), "enabled")
+    list_filter = (("tenant", AutocompleteSelectFilter), "enabled")
+    list_filter_submit = True
     search_fields = ("url", "tenant__slug")
     autocomplete_fields = ("tenant",)
     fields = (("tenant", "enabled"), "url")

@@ -15,6 +15,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
 from unfold.admin import ModelAdmin
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
 from unfold.forms import AdminPasswordChangeForm, BaseDialogForm, UserChangeForm, UserCreationForm
 from unfold.widgets import UnfoldAdminSelect2MultipleWidget, UnfoldAdminTextInputWidget
@@ -81,7 +82,8 @@ class KeyForm(forms.ModelForm):  # type: ignore[type-arg]
 class ApiKeyAdmin(ModelAdmin):
     form = KeyForm
     list_display = ("name", "project", "state", "identity", "priority", "allowed", "expires", "used", "created")
-    list_filter = ("priority", ("revoked_at", admin.EmptyFieldListFilter), ("tenant", admin.RelatedOnlyFieldListFilter))
+    list_filter = ("priority", ("revoked_at", admin.EmptyFieldListFilter), ("tenant", AutocompleteSelectFilter))
+    list_filter_submit = True
     search_fields = ("public_id__exact", "name", "project__slug", "tenant__slug")
     search_help_text = "A name, project, tenant or public id"
     autocomplete_fields = ("project",)
