@@ -80,6 +80,7 @@ class Gateway:
 
     def start(self) -> None:
         """Begin to follow the configuration, renew leases and deliver the spool."""
+        metrics.begin()
         loops = (
             self.snapshot.follow,
             self.pulse.watch,

@@ -7,6 +7,7 @@ is free belongs to a process that died, and any process of the same home deliver
 import asyncio
 import logging
 import os
+from collections.abc import Awaitable
 from pathlib import Path
 
 import msgspec
@@ -50,16 +51,11 @@ class Spool:
         while True:
             await asyncio.sleep(DELIVER_SECONDS)
             if await self.deliver_own():
-                await self._deliver_orphans()
+                await _is_done(self._deliver_orphans())
 
     async def deliver_own(self) -> bool:
         """Deliver what waits of this process; whether nothing waits any more."""
-        try:
-            await self._deliver_own()
-        except (redis.RedisError, OSError) as error:
-            log.debug("the spool waits: %s", type(error).__name__)
-            return False
-        return True
+        return await _is_done(self._deliver_own())
 
     async def _deliver_own(self) -> None:
         if not self.pending:
@@ -74,13 +70,15 @@ class Spool:
 
     async def _deliver_orphans(self) -> None:
         for path in sorted(self._directory.glob("*.jsonl")):
-            if path != self._file.path and (orphan := adopt(path)) is not None:
-                try:
-                    await self._deliver_lines(orphan)
-                except (redis.RedisError, OSError) as error:
-                    log.debug("%s waits: %s", path.name, type(error).__name__)
-                finally:
-                    orphan.close()
+            if path != self._file.path:
+                await _is_done(self._deliver_orphan(path))
+
+    async def _deliver_orphan(self, path: Path) -> None:
+        if (orphan := adopt(path)) is not None:
+            try:
+                await self._deliver_lines(orphan)
+            finally:
+                orphan.close()
 
     async def _deliver_lines(self, file: SpoolFile) -> None:
         """Deliver each line, then remove the file."""
@@ -96,3 +94,13 @@ class Spool:
             delivered += 1
         file.remove()
         log.info("delivered %d settlements from the spool", delivered)
+
+
+async def _is_done(delivery: Awaitable[None]) -> bool:
+    """Whether it could be done now: Redis or the disk may be away, or no descriptor be left."""
+    try:
+        await delivery
+    except (redis.RedisError, OSError) as error:
+        log.debug("the spool waits: %s", type(error).__name__)
+        return False
+    return True

@@ -1,5 +1,10 @@
 """/metrics: what was served, by tenant, model, target and status; of all processes of a home; for whom it is meant."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
@@ -118,3 +123,11 @@ def test_it_is_for_this_machine_or_who_has_the_token(place: Place, quick_webs: d
     for headers in proxied:
         for wrong in ("", "token-of-the-tests", "none"):
             assert asked(tokenless, wrong, **headers) == 401
+
+
+def test_commands_leave_no_counters_behind(tmp_path: Path) -> None:
+    """They import the metrics with everything else, and every answer would read what they left."""
+    environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    code = "import django; django.setup(); import headrace.api.metrics"
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+    assert list(tmp_path.glob("counter_*")) == []
