@@ -161,7 +161,7 @@ class _Told:
 
 
 def render(more: Iterable[Metric] = ()) -> bytes:
-    """The values of all processes, and `more`, as Prometheus reads them. Takes 50 us a series: not for an event loop."""
+    """The values of all processes, and `more`, as Prometheus reads them. 50 us a series: not for an event loop."""
     _forget_the_dead()
     registry = CollectorRegistry()
     MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
