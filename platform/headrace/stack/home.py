@@ -34,6 +34,7 @@ class Home:
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
             self._roll_logs()
+            self._forget_metrics()
             free = shutil.disk_usage(self.path).free
         except OSError as error:
             raise StackError(f"the home {self.path} cannot be used: {error.strerror or error}") from error
@@ -86,6 +87,10 @@ class Home:
         for log in self.logs.glob("*.log"):
             if log.stat().st_size > KEPT_LOG_BYTES:
                 log.replace(log.with_suffix(".log.1"))
+
+    def _forget_metrics(self) -> None:
+        """Of processes that are all gone. Each left files of its own, which every answer of /metrics would read."""
+        shutil.rmtree(self.path / "metrics", ignore_errors=True)
 
 
 def _number(text: bytes) -> int:

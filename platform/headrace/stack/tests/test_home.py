@@ -1,0 +1,14 @@
+"""The folder of a stack: what one run leaves, and the next one does not take over."""
+
+from pathlib import Path
+
+from headrace.stack.home import Home
+
+
+def test_it_forgets_the_metrics_of_processes_that_are_gone(tmp_path: Path) -> None:
+    (tmp_path / "metrics").mkdir()
+    (tmp_path / "metrics" / "counter_7.db").write_bytes(b"x")
+    home = Home(tmp_path)
+    home.open()
+    assert not (tmp_path / "metrics" / "counter_7.db").exists()
+    home.close()
