@@ -4,9 +4,10 @@ from typing import Any
 
 import msgspec
 
-from engines.protocols.base import EXTENSIONS, PROMPT_FIELDS, Attempt, Protocol, Upstream
+from engines.protocols.base import Attempt, Upstream
 from engines.protocols.exposition import Exposition
 from engines.protocols.reading import Reading, whole
+from engines.protocols.tokenizing import Tokenizing
 
 _LOADS = "/v1/loads?include=core"
 _METRICS = "/metrics"
@@ -39,11 +40,8 @@ class _Loads(msgspec.Struct):
 _loads = msgspec.json.Decoder(_Loads)
 
 
-class SGLang(Protocol):
+class SGLang(Tokenizing):
     name = "sglang"
-    extensions = EXTENSIONS
-    token_per_event = True
-    health_path = "/health"
     load_paths = (_LOADS,)
     slow_path = _METRICS
 
@@ -60,23 +58,11 @@ class SGLang(Protocol):
         # Its own metrics by tenant, where it runs with --tokenizer-metrics-custom-labels-header.
         return {"x-custom-labels": msgspec.json.encode({"tenant": attempt.tenant}).decode()}
 
-    def stream_options(self) -> dict[str, bool]:
-        # With running usage on every event, a stream that is cut short still has exact counts.
-        return {"include_usage": True, "continuous_usage_stats": True}
-
     def abort_request(self, upstream: Upstream, rid: str) -> tuple[str, dict[str, str], bytes] | None:
         # With --admin-api-key set, abort takes only that key.
         key = upstream.admin_key or upstream.api_key
         headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
         return f"{upstream.base_url}/abort_request", headers, msgspec.json.encode({"rid": rid})
-
-    def count_request(self, upstream: Upstream, text: str) -> tuple[str, bytes] | None:
-        body = {"model": upstream.model, "prompt": text, "add_special_tokens": False}
-        return f"{upstream.base_url}/tokenize", msgspec.json.encode(body)
-
-    def count_prompt_request(self, upstream: Upstream, fields: dict[str, Any]) -> tuple[str, bytes] | None:
-        body = {name: fields[name] for name in PROMPT_FIELDS if name in fields}
-        return f"{upstream.base_url}/tokenize", msgspec.json.encode({**body, "model": upstream.model})
 
     def read_load(self, answers: dict[str, bytes]) -> Reading:
         """`/v1/loads`; servers without it tell nearly as much on `/metrics`, and all tell retractions only there."""

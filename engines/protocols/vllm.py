@@ -1,12 +1,11 @@
-"""vLLM's server: as SGLang's, but an attempt is named by a header and ends with its connection."""
+"""vLLM's server: as SGLang's, but an attempt is named by `request_id` and ends with its connection."""
 
 from typing import Any
 
-import msgspec
-
-from engines.protocols.base import EXTENSIONS, PROMPT_FIELDS, Attempt, Protocol, Upstream
+from engines.protocols.base import Attempt, Upstream
 from engines.protocols.exposition import Exposition
 from engines.protocols.reading import Reading, whole
+from engines.protocols.tokenizing import Tokenizing
 
 _METRICS = "/metrics"
 _WANTED = tuple(
@@ -20,11 +19,8 @@ _WANTED = tuple(
 )  # fmt: skip
 
 
-class VLLM(Protocol):
+class VLLM(Tokenizing):
     name = "vllm"
-    extensions = EXTENSIONS
-    token_per_event = True
-    health_path = "/health"
     load_paths = (_METRICS,)
 
     def body(self, upstream: Upstream, fields: dict[str, Any], attempt: Attempt) -> dict[str, Any]:
@@ -35,17 +31,6 @@ class VLLM(Protocol):
         if upstream.orders_by_priority and attempt.priority is not None:
             body["priority"] = -attempt.priority  # here the lower goes first
         return body
-
-    def stream_options(self) -> dict[str, bool]:
-        return {"include_usage": True, "continuous_usage_stats": True}
-
-    def count_request(self, upstream: Upstream, text: str) -> tuple[str, bytes] | None:
-        body = {"model": upstream.model, "prompt": text, "add_special_tokens": False}
-        return f"{upstream.base_url}/tokenize", msgspec.json.encode(body)
-
-    def count_prompt_request(self, upstream: Upstream, fields: dict[str, Any]) -> tuple[str, bytes] | None:
-        body = {name: fields[name] for name in PROMPT_FIELDS if name in fields}
-        return f"{upstream.base_url}/tokenize", msgspec.json.encode({**body, "model": upstream.model})
 
     def read_load(self, answers: dict[str, bytes]) -> Reading:
         """Its page of metrics, of the V1 engine and of the one before. A preemption is what SGLang calls retraction."""
