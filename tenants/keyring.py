@@ -10,16 +10,9 @@ from typing import Any
 import msgspec
 
 from tenants.meters.meter import Meter, meters_of
+from tenants.models.limits import LIMIT_FIELDS
 
-LIMIT_COLUMNS = (
-    "requests_per_minute",
-    "input_tokens_per_minute",
-    "output_tokens_per_minute",
-    "concurrency",
-    "max_prompt_tokens",
-    "max_output_tokens",
-)
-_limits = ", ".join(LIMIT_COLUMNS)
+_limits = ", ".join(LIMIT_FIELDS)
 # table -> the SELECT that loads it; each takes `WHERE pk = ANY(...)` for a part of it.
 SELECTS = {
     "tenants_tenant": (
@@ -132,9 +125,9 @@ class Keyring:
         _, currency, time_zone, weight, cached_weight, suspended_at, *tenant_limits = tenant
         _, project, *project_limits = self._rows["tenants_project"][str(project_id)]
         scopes = {
-            ("key", public_id): dict(zip(LIMIT_COLUMNS, key_limits, strict=True)),
-            ("project", f"{tenant_slug}/{project}"): dict(zip(LIMIT_COLUMNS, project_limits, strict=True)),
-            ("tenant", tenant_slug): dict(zip(LIMIT_COLUMNS, tenant_limits, strict=True)),
+            ("key", public_id): dict(zip(LIMIT_FIELDS, key_limits, strict=True)),
+            ("project", f"{tenant_slug}/{project}"): dict(zip(LIMIT_FIELDS, project_limits, strict=True)),
+            ("tenant", tenant_slug): dict(zip(LIMIT_FIELDS, tenant_limits, strict=True)),
         }
         principal = Principal(
             tenant=tenant_slug,
@@ -156,7 +149,7 @@ class Keyring:
         for _, of_tenant, of_project, of_key, model, *limits in self._rows["tenants_modellimits"].values():
             if of_tenant == tenant_slug and of_project in {"", project} and of_key in {"", public_id}:
                 name = f"{tenant_slug}/{of_project}/{of_key}:{model}"
-                of_models.setdefault(model, []).append((name, dict(zip(LIMIT_COLUMNS, limits, strict=True))))
+                of_models.setdefault(model, []).append((name, dict(zip(LIMIT_FIELDS, limits, strict=True))))
         for model, found in of_models.items():
             principal.by_model[model] = _with_limits(principal, model, found)
         return principal
