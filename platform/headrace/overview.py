@@ -38,10 +38,14 @@ class Overview:
 
 def today() -> Overview:
     """Counts of the last 24 hours (whole hours of the rollup) and the newest records."""
-    hours = UsageHour.objects.filter(hour__gte=timezone.now() - SPAN)
-    totals = hours.aggregate(**{name: UsageHour.total(name) for name in _COUNTS})
+    hours = UsageHour.objects.filter(hour__gte=timezone.now() - SPAN).order_by("currency").values("currency")
+    sums: list[Any] = list(
+        hours.annotate(money=Sum("cost"), **{f"n_{name}": UsageHour.total(name) for name in _COUNTS})
+    )
+    totals = {name: sum(each[f"n_{name}"] for each in sums) for name in _COUNTS}
+    costs = {each["currency"]: each["money"] for each in sums}
     return Overview(
-        [*_use(totals), _cost(hours, totals), _engines(), _fleet(), _letters(), _invoices(), _books()],
+        [*_use(totals), _cost(costs, totals), _engines(), _fleet(), _letters(), _invoices(), _books()],
         list(UsageRecord.objects.all()[:LATEST]),
     )
 
@@ -62,10 +66,9 @@ def _use(totals: dict[str, int]) -> list[Card]:
     ]
 
 
-def _cost(hours: Any, totals: dict[str, int]) -> Card:
+def _cost(costs: dict[str, Decimal], totals: dict[str, int]) -> Card:
     """One amount a currency. What has no price is said, and never added as 0."""
-    sums = hours.order_by().values_list("currency").annotate(cost=Sum("cost")).order_by("currency")
-    amounts = [f"{_amount(cost, currency)} {currency}" for currency, cost in sums if cost]
+    amounts = [f"{_amount(cost, currency)} {currency}" for currency, cost in costs.items() if cost]
     unpriced = totals["unpriced"]
     detail = f"{_counted(unpriced, 'request')} unpriced" if unpriced else "in 24 hours"
     link = reverse("admin:billing_usagehour_changelist")

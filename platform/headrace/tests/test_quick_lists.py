@@ -60,3 +60,14 @@ def test_it_looks_tenants_up_instead_of_listing_them_all(alice: Client) -> None:
         assert "many-7" not in page, name
     assert key.pk in boxes(alice.get(reverse(KEYS), {"tenant__slug__exact": key.tenant.slug}).content.decode())
     assert not boxes(alice.get(reverse(KEYS), {"tenant__slug__exact": "many-7"}).content.decode())
+
+
+def test_it_counts_a_tenants_projects_and_keys_each_by_itself(alice: Client) -> None:
+    Tenant.objects.create(slug="empty", name="Empty", currency="EUR")
+    rows = alice.get(reverse("admin:tenants_tenant_changelist")).context["cl"].result_list
+    assert {row.pk: (row.n_projects, row.n_keys) for row in rows} == {
+        tenant.pk: (tenant.projects.count(), tenant.keys.count()) for tenant in Tenant.objects.all()
+    }
+    assert alice.get(reverse("admin:tenants_tenant_changelist"), {"o": "-8"}).status_code == 200  # by the keys
+    for project in alice.get(reverse("admin:tenants_project_changelist")).context["cl"].result_list:
+        assert project.n_keys == project.keys.count()
