@@ -78,7 +78,7 @@ def row(line: Line, by: str) -> list[str]:
         when(line.start, by),
         line.pool,
         line.model or "-",
-        "not sampled" if line.cost is None else telling(line.cost, 2),
+        _cost(line),
         line.currency or "-",
         f"{line.up_hours:,.2f}",
         f"{line.tokens.output:,}" if line.tokens.output else "-",
@@ -93,6 +93,12 @@ def row(line: Line, by: str) -> list[str]:
         "-" if line.break_even is None else f"{line.break_even:.1%}",
         gap(line.gap_seconds),
     ]
+
+
+def _cost(line: Line) -> str:
+    if line.cost is not None:
+        return telling(line.cost, 2)
+    return f"no rate {line.missing[0]}" if line.up_hours else "not sampled"  # the pool's own rate stands first
 
 
 def when(start: datetime, by: str) -> str:

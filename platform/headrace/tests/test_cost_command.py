@@ -48,6 +48,15 @@ def test_it_prints_a_table_and_one_json_object_with_the_same_figures() -> None:
     assert "not sampled" in table[2]
 
 
+def test_it_tells_a_missing_rate_from_a_missing_sample() -> None:
+    pool()
+    up(DAY)
+    sampled, unsampled = cost("--by", "hour", "--currency", "EUR").splitlines()[1:3]
+    assert "no rate USD/EUR" in sampled
+    assert "not sampled" not in sampled
+    assert "not sampled" in unsampled
+
+
 def test_it_says_what_is_wrong_with_its_arguments() -> None:
     for arguments in (["--zone", "Mars"], ["--hosted", "a", "b", "USD"], ["--to", "2026-03-01"]):
         with pytest.raises(CommandError):
