@@ -33,7 +33,7 @@ class Client:
     """
 
     def __init__(self) -> None:
-        self._transport = Transport(trust_env=False)
+        self._transport = Transport()
         self._http = httpx.AsyncClient(
             transport=self._transport,
             timeout=_NO_TIMEOUT,

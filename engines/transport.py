@@ -70,6 +70,12 @@ class Transport(AiohttpTransport):
 
     _connector: _Connector
 
+    def __init__(self) -> None:
+        context = httpx.create_ssl_context(trust_env=False)
+        # Engines inside a company have certificates that only its machines trust, by their own store or SSL_CERT_FILE.
+        context.load_default_certs()
+        super().__init__(verify=context, trust_env=False)
+
     def get_client(self) -> aiohttp.ClientSession:
         self._connector = _Connector(limit=0, keepalive_timeout=_IDLE_SECONDS, ssl=self.ssl_context)
         return aiohttp.ClientSession(

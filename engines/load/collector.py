@@ -80,7 +80,7 @@ class Collector:
         self._redis = client
         self._lease = Lease(client)
         self._store = Store()
-        self._http = httpx.AsyncClient(transport=Transport(trust_env=False), timeout=None, trust_env=False)
+        self._http = httpx.AsyncClient(transport=Transport(), timeout=None, trust_env=False)
         self._watched: dict[str, Watched] = {}
         self._known: dict[str, Report] = {}
         self._desired: dict[str, scaling.Desired] = {}
