@@ -72,6 +72,8 @@ class Placing:
                 await asyncio.sleep(1.0)
             if turn % _FOLLOW_TURNS == 0:
                 self.selection.follow(names)
+                metrics.PREFIX_ENTRIES.set(self.index.entries)
+                metrics.PREFIX_BYTES.set(self.index.bytes)
             turn += 1
             await asyncio.sleep(_REFRESH_SECONDS)
 
@@ -144,5 +146,3 @@ class Placing:
                 sent, counts.input_tokens, counts.cached_input_tokens, int(time.time() * 1000)
             )
             metrics.prefix(exchange.chat.model, choice.target.name, predicted, counts.cached_input_tokens)
-        metrics.PREFIX_ENTRIES.set(self.index.entries)
-        metrics.PREFIX_BYTES.set(self.index.bytes)
