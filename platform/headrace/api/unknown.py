@@ -15,4 +15,7 @@ class UnknownConsumer(StreamingConsumer):
         await self.handle(b"")
 
     async def handle(self, body: bytes) -> None:
-        raise ApiError("not_found", "There is nothing here. The API's base address ends in /v1.")
+        raise ApiError(
+            "not_found",
+            "There is nothing here. The API's base address ends in /v1; below it are /chat/completions and /models.",
+        )
