@@ -69,7 +69,10 @@ class TenantAdmin(ModelAdmin):
         return rows.annotate(n_projects=_count(Project, "tenant"), n_keys=_count(ApiKey, "tenant"))
 
     def get_readonly_fields(self, request: HttpRequest, obj: Tenant | None = None) -> tuple[str, ...]:
-        return (*self.readonly_fields, "slug") if obj else self.readonly_fields
+        if obj is None:
+            return self.readonly_fields
+        is_used = obj.keys.exclude(last_used_at=None).exists()  # what was used is in its currency for ever
+        return (*self.readonly_fields, "slug", *(["currency"] if is_used else []))
 
     def has_delete_permission(self, request: HttpRequest, obj: Tenant | None = None) -> bool:
         return False  # records refer to it for ever; it is suspended instead

@@ -5,6 +5,7 @@ from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import pytest
+from django.db import IntegrityError, transaction
 
 from billing.invoicing.closing import close_all
 from billing.invoicing.errors import CannotFinalise
@@ -152,6 +153,15 @@ def test_it_asks_the_minimum_fee_of_months_without_use_from_the_account_on(acme:
     BillingAccount.objects.update(minimum_fee="25", since=utc("2026-03-10"))
     drafts = close(utc("2026-05-02"))
     assert [(draft.label, draft.total) for draft in drafts] == [("2026-03", Decimal(25)), ("2026-04", Decimal(25))]
+
+
+def test_a_currency_is_fixed_once_something_was_used_in_it(acme: Tenant) -> None:
+    """Else what its budgets have spent, and hold, would be of two."""
+    Tenant.objects.filter(slug="acme").update(currency="USD")
+    use("2026-03-05 12:00", make_price(currency="USD"), currency="USD")
+    with pytest.raises(IntegrityError, match="the currency of tenant acme is fixed"), transaction.atomic():
+        Tenant.objects.filter(slug="acme").update(currency="EUR")
+    Tenant.objects.filter(slug="acme").update(currency="USD", name="Acme Inc.")
 
 
 def test_it_never_sums_currencies(acme: Tenant, price: Price) -> None:
