@@ -10,7 +10,7 @@ from uuid import UUID
 import redis
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from billing.invoicing import blockers, drafting
@@ -18,7 +18,7 @@ from billing.invoicing.content import content_of, hash_of
 from billing.invoicing.errors import CannotFinalise, InvoiceError, NotPossible
 from billing.invoicing.locking import lock_invoices
 from billing.invoicing.periods import calendar_of
-from billing.models import BillingAccount, Invoice, LateUsage, LegalEntity
+from billing.models import BillingAccount, Invoice, LateUsage, LegalEntity, UsageRecord
 
 log = logging.getLogger("headrace.invoices")
 
@@ -97,7 +97,13 @@ def finalise_invoice(
     claimed = Q()
     for period in draft.uses:
         claimed |= Q(admitted_at__gte=period.start, admitted_at__lt=period.end)
-    LateUsage.objects.filter(claimed, tenant=tenant_slug, invoice=None).update(invoice=invoice)
+    of_currency = UsageRecord.rows.filter(
+        request_id=OuterRef("request_id"),
+        part=OuterRef("part"),
+        admitted_at=OuterRef("admitted_at"),
+        currency=invoice.currency,
+    )
+    LateUsage.objects.filter(claimed, Exists(of_currency), tenant=tenant_slug, invoice=None).update(invoice=invoice)
     account = BillingAccount.objects.select_related("legal_entity").get(tenant=tenant_slug)
     number_and_copy(invoice, account, now)
     return invoice

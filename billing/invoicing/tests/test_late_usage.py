@@ -58,6 +58,25 @@ def test_it_puts_late_usage_on_the_next_invoice_once(acme: Tenant, price: Price)
     assert (ids(march, 1), ids(april, 2), ids(may, 2)) == ([in_time], [late], [later])
 
 
+def test_it_leaves_the_late_usage_of_another_currency_to_that_one_s_invoice(acme: Tenant, price: Price) -> None:
+    dollars = make_price(currency="USD")
+    for month in (3, 4):
+        use(f"2026-0{month}-05 12:00", price, tokens=MILLION)
+        use(f"2026-0{month}-05 12:00", dollars, tokens=MILLION, currency="USD")
+        if month == 3:
+            for draft in close(utc("2026-04-02")):
+                finalise(draft)
+    for row, currency in ((price, "EUR"), (dollars, "USD")):
+        use("2026-03-06 12:00", row, tokens=MILLION, currency=currency)
+    for currency in ("EUR", "USD"):
+        drafts = {draft.currency: draft for draft in close(utc("2026-05-02"))}
+        finalise(drafts[currency])
+    april = Invoice.objects.filter(period="2026-04-01").order_by("currency")
+    assert [[kind for kind, *_ in stated(invoice)] for invoice in april] == [["usage", "adjustment"]] * 2
+    assert not LateUsage.objects.filter(invoice=None).exists()
+    assert [len(ids(invoice, 2)) for invoice in april] == [1, 1]
+
+
 def test_it_makes_an_invoice_of_adjustments_alone(acme: Tenant, price: Price) -> None:
     use("2026-03-05 12:00", price, tokens=MILLION)
     finalise(close(utc("2026-04-02"))[0])
