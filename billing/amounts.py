@@ -11,7 +11,7 @@ None is not known: a dash, or `unpriced` where use has no price; never a zero. W
 to be less than the smallest that they can show. Minor units are JPY 0, USD 2, KWD 3 decimals; rounding is half to even.
 """
 
-from decimal import ROUND_HALF_EVEN, Context, Decimal
+from decimal import ROUND_DOWN, ROUND_HALF_EVEN, Context, Decimal
 
 from tenants.currencies import MINOR_UNITS
 
@@ -30,6 +30,11 @@ def places(currency: str) -> int:
 def rounded(amount: Decimal, currency: str) -> Decimal:
     """0.005 is 0.00, 0.015 is 0.02, 2.675 is 2.68 in USD."""
     return _EXACT.quantize(amount, Decimal(1).scaleb(-places(currency)))
+
+
+def whole_units(amount: Decimal, currency: str) -> Decimal:
+    """The whole minor units in `amount`: of a credit no more may be used than there is."""
+    return amount.quantize(Decimal(1).scaleb(-places(currency)), ROUND_DOWN)
 
 
 def shown(amount: Decimal, currency: str) -> str:

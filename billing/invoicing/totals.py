@@ -6,7 +6,7 @@ Every line is rounded once, half to even, to the currency's minor unit, and the 
                  again for adjustments
     minimum fee  what this period's usage after its discount lacks of the fee; its amount makes usage, discount, fee
                  together the fee to the last minor unit. Adjustments come on top
-    credits      oldest first, as far as the sum of the lines so far
+    credits      oldest first, as far as the sum of the lines so far, in whole minor units
     tax          tax_rate x the exact amounts of all lines above, rounded once: not a sum of taxes of rounded lines
     total        = the sum of all lines = net + tax
 """
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 
-from billing.amounts import ZERO, percent_of, plain, rounded
+from billing.amounts import ZERO, percent_of, plain, rounded, whole_units
 from billing.invoicing.lines import Kind, amount_sum, exact_sum
 from billing.models import Credit, InvoiceLine
 
@@ -58,7 +58,7 @@ def with_totals(
             line(Kind.MINIMUM_FEE, words, missing, rounded(terms.minimum_fee, currency) - amount_sum(usage))
         )
     for credit, remaining in credits:
-        applied = min(rounded(remaining, currency), amount_sum(all_lines))
+        applied = min(whole_units(remaining, currency), amount_sum(all_lines))
         if applied > 0:
             all_lines.append(line(Kind.CREDIT, f"Credit: {credit.reason}", -applied, credit=credit))
     if terms.tax_rate and all_lines:

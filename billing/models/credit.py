@@ -1,10 +1,12 @@
 from decimal import Decimal
 
+from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q, Sum
 from django.utils import timezone
 
+from billing.amounts import whole_units
 from tenants.currencies import check_currency
 from tenants.models import Tenant
 
@@ -24,6 +26,13 @@ class Credit(models.Model):
 
     def __str__(self) -> str:
         return f"{self.amount} {self.currency} for {self.tenant_id}: {self.reason}"
+
+    def clean(self) -> None:
+        super().clean()
+        if self.amount is not None and self.currency and self.amount != whole_units(self.amount, self.currency):
+            raise ValidationError(
+                {"amount": f"{self.currency} has no such small units: an invoice could not use them."}
+            )
 
     @property
     def remaining(self) -> Decimal:

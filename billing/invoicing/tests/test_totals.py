@@ -3,6 +3,7 @@
 from decimal import ROUND_HALF_EVEN, Decimal
 
 import pytest
+from django.core.exceptions import ValidationError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -115,6 +116,20 @@ def test_it_uses_a_credit_up_over_several_invoices_and_never_beyond(acme: Tenant
     ]
     assert credit.remaining == 0
     assert [kind for kind, *_ in stated(invoices[2])] == ["usage", "credit", "tax"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("currency", "granted", "used"), [("EUR", "0.006", "0"), ("EUR", "0.999", "0.99"), ("JPY", "1.9", "1")]
+)
+def test_it_uses_no_more_of_a_credit_than_there_is(acme: Tenant, currency: str, granted: str, used: str) -> None:
+    Tenant.objects.update(currency=currency)
+    use("2026-03-05 12:00", make_price(input="5", currency=currency), tokens=(1_000_000, 0, 0), currency=currency)
+    credit = Credit.objects.create(tenant=acme, amount=granted, currency=currency, reason="outage")
+    invoice = finalise(close(utc("2026-04-02"))[0])
+    assert (invoice.total, credit.remaining) == (5 - D(used), D(granted) - D(used))
+    with pytest.raises(ValidationError, match="no such small units"):
+        Credit(tenant=acme, amount=D(granted), currency=currency, reason="outage").full_clean()
 
 
 @pytest.mark.django_db
