@@ -1,7 +1,7 @@
 """The system's Chromium, driven as a person would: what it says on its console, or refuses by policy, is kept."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,11 @@ def start(playwright: Playwright) -> Browser:
 
 
 @contextmanager
-def tab(browser: Browser, url: str, *, width: int = 1440, scheme: Any = "light") -> Iterator[Page]:
-    """A page of a fresh context; raises AssertionError at the end if anything was said on its console."""
+def tab(
+    browser: Browser, url: str, *, width: int = 1440, scheme: Any = "light", expects: Sequence[str] = ()
+) -> Iterator[Page]:
+    """A page of a fresh context; raises AssertionError at the end if anything was said on its console but what a test
+    `expects`, by a part of its words."""
     context = browser.new_context(base_url=url, viewport={"width": width, "height": 900}, color_scheme=scheme)
     page = context.new_page()
     said: list[str] = []
@@ -31,7 +34,8 @@ def tab(browser: Browser, url: str, *, width: int = 1440, scheme: Any = "light")
     page.on("pageerror", lambda error: said.append(str(error)))
     try:
         yield page
-        assert not said, said
+        unexpected = [text for text in said if not any(words in text for words in expects)]
+        assert not unexpected, unexpected
     finally:
         context.close()
 

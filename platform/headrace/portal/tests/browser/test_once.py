@@ -4,7 +4,9 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Browser, expect
 
+from billing.drain import drain_all
 from billing.models import RefusedHour
+from billing.tests.stream import append, connect, usage_event
 from headrace.portal.tests import chromium
 from headrace.portal.tests.cast import PASSWORD, person
 from headrace.testing.web import WebProcess
@@ -54,3 +56,19 @@ def test_it_says_in_a_table_what_a_chart_draws(browser: Browser, site: WebProces
         with page.expect_download() as taken:
             page.get_by_role("link", name="Take away as CSV").first.click()
         assert taken.value.suggested_filename == f"refused-{world.tenant.slug}-7d-by-time.csv"
+
+
+def test_it_follows_requests_again_after_it_was_told_no(browser: Browser, site: WebProcess, world: World) -> None:
+    """A proxy whose server restarts, or a database that is away, answers an error: to a browser, the end of events."""
+    with connect() as client:
+        append(client, usage_event(tenant=world.tenant.pk, key=world.key.pk, currency=world.tenant.currency))
+        drain_all(client)
+    user = person("lena")
+    Member.objects.create(tenant=world.tenant, user=user, role=Role.VIEWER)
+    with chromium.tab(browser, site.url, expects=["status of 503"]) as page:
+        chromium.sign_in(page, user.email, PASSWORD)
+        page.route("**/requests/live/*", lambda route: route.fulfill(status=503, body="away"))
+        page.goto(f"/t/{world.tenant.slug}/requests/")
+        expect(page.get_by_text("Waiting for the connection")).to_be_visible()
+        page.unroute("**/requests/live/*")
+        expect(page.get_by_text("Live", exact=True)).to_be_visible(timeout=15_000)

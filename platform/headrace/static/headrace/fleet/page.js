@@ -6,6 +6,7 @@
   const host = document.getElementById("fleet-pools");
   const dialog = document.getElementById("fleet-ask");
   const mayDrain = "mayDrain" in root.dataset;
+  const AWAY = "The server does not answer now: these figures are old. It is asked again.";
   const number = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 
   function make(tag, classes, text) {
@@ -136,10 +137,11 @@
     if (document.hidden || dialog.open) return;
     try {
       const response = await fetch(root.dataset.state, { headers: { accept: "application/json" } });
-      if (!response.headers.get("content-type")?.includes("json")) throw new Error("The session has ended: load the page again.");
-      draw(await response.json());
-    } catch (error) {
-      say(error.message);
+      const isAnswer = response.headers.get("content-type")?.includes("json");
+      if (isAnswer) draw(await response.json());
+      else say(response.ok ? "The session has ended: load the page again." : AWAY);
+    } catch {
+      say(AWAY);
     }
   }
 

@@ -4,7 +4,9 @@
 const rows = document.querySelector("[data-live]");
 const state = document.getElementById("live-state");
 const MOST = 200;
+const AGAIN = 3000; // milliseconds
 let source = null;
+let again = 0;
 
 function put(row) {
   const known = [...rows.children];
@@ -16,7 +18,11 @@ function put(row) {
 function follow() {
   source = new EventSource(rows.dataset.live);
   source.onopen = () => { state.textContent = "Live"; };
-  source.onerror = () => { state.textContent = "Waiting for the connection"; };
+  source.onerror = () => {
+    state.textContent = "Waiting for the connection";
+    // An answer that is an error (a proxy's, or ours while the database is away) ends it for good: begin anew.
+    if (source.readyState === EventSource.CLOSED) again = setTimeout(obey, AGAIN);
+  };
   source.onmessage = (event) => {
     const template = document.createElement("template");
     template.innerHTML = event.data;
@@ -27,10 +33,11 @@ function follow() {
 }
 
 function obey() {
+  clearTimeout(again);
   source?.close();
   source = null;
-  state.textContent = "Not live";
-  if (!document.hidden) follow();
+  if (document.hidden) state.textContent = "Not live";
+  else follow();
 }
 
 if (rows) {

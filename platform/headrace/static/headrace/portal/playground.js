@@ -108,6 +108,9 @@ async function ask() {
   const state = { began: performance.now(), first: 0, output: 0, usage: null, model };
   for (const id of ["ttft", "speed", "output", "cached", "cost"]) figure(id, "–");
   running = new AbortController();
+  const waiting = setInterval(() => {
+    if (!state.first) figure("ttft", `${Math.round((performance.now() - state.began) / 1000)} s so far`);
+  }, 1000);
   let answer, text = "", line = null;
   try {
     answer = await call(body, await freshKey(fields.project.value), running.signal);
@@ -131,12 +134,15 @@ async function ask() {
   } catch (error) {
     if (error.name === "AbortError") {
       count(state, true);
-      finish("Stopped. The engine works on it no more; what was delivered is charged:", answer?.headers.get("x-request-id"));
+      const became = state.first ? "The engine works on it no more; what was delivered is charged:" : "Nothing is charged.";
+      finish(`Stopped. ${became}`, state.first && answer.headers.get("x-request-id"));
     } else {
       show("Headrace", error.message, "went-wrong");
     }
   }
   if (text) messages.push({ role: "assistant", content: text }); else messages.pop();
+  clearInterval(waiting);
+  if (!state.first) figure("ttft", "–");
   running = null;
 }
 
