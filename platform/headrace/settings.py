@@ -7,6 +7,8 @@ from urllib.parse import unquote, urlsplit
 
 from celery.schedules import crontab
 from django.templatetags.static import static
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from headrace import env, secret
 
@@ -143,6 +145,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
 LOGIN_URL, LOGIN_REDIRECT_URL = "account_login", "portal:home"
+CSRF_FAILURE_VIEW = "headrace.portal.views.failing.forged"
 LANGUAGE_CODE, USE_I18N = "en", False  # one language: else each text of a page is looked up in its catalogue
 TIME_ZONE = "UTC"
 USE_TZ = True
@@ -182,6 +185,8 @@ CACHES = {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": REDIS_URL,
         "KEY_PREFIX": "hr:cache",
+        # An attempt to log in waits no longer for it, and is then refused: what is not counted could be guessed.
+        "OPTIONS": {"socket_timeout": 1, "socket_connect_timeout": 1, "retry": Retry(NoBackoff(), 1)},
     }
 }
 

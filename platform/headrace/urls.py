@@ -19,3 +19,4 @@ urlpatterns = [
     path("", include("headrace.portal.urls")),
 ]
 handler400, handler403, handler404, handler500 = failing.bad, failing.forbidden, failing.missing, failing.broken
+handler429 = failing.too_many  # allauth's

@@ -4,6 +4,7 @@ but a `Refused` of what the visitor may see."""
 import sys
 from typing import Any
 
+import redis
 from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -20,15 +21,26 @@ def forbidden(request: HttpRequest, exception: Any = None) -> HttpResponse:
     return render(request, "errors/403.html", {"refused": refused}, status=403)
 
 
+def forged(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """A form without its token: another site's, or one of a page that is older than the session."""
+    return render(request, "errors/stale.html", status=403)
+
+
+def too_many(request: HttpRequest) -> HttpResponse:
+    """allauth's limits of signing in, of letters and the like."""
+    return render(request, "errors/429.html", status=429)
+
+
 def missing(request: HttpRequest, exception: Any = None) -> HttpResponse:
     return render(request, "errors/404.html", status=404)
 
 
 def broken(request: HttpRequest) -> HttpResponse:
-    """A database that is away is said to be; anything else is a fault of ours. Asks the database nothing."""
-    away = isinstance(sys.exc_info()[1], OperationalError)
-    name, status = ("away", 503) if away else ("500", 500)
-    response = render(None, f"errors/{name}.html", status=status)
-    if away:
-        response["Retry-After"] = "5"
+    """A store that is away is said to be; anything else is a fault of ours. Asks neither store anything."""
+    error = sys.exc_info()[1]
+    if not isinstance(error, OperationalError | redis.RedisError):
+        return render(None, "errors/500.html", status=500)
+    context = {"is_database": isinstance(error, OperationalError)}
+    response = render(None, "errors/away.html", context, status=503)
+    response["Retry-After"] = "5"
     return response
