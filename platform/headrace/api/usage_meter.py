@@ -55,6 +55,13 @@ class Usage(msgspec.Struct):
         return beyond if self.prompt_tokens and beyond > 0 and is_reasoning else 0
 
 
+class _Bare(msgspec.Struct):
+    """The counts alone, of a usage object whose details have a form that nobody knows."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
 class Timings(msgspec.Struct):
     """llama.cpp's running counts: prompt tokens computed and taken from its cache, tokens generated."""
 
@@ -74,6 +81,7 @@ class Counts(msgspec.Struct):
 
 
 _usage = msgspec.json.Decoder(Usage)
+_bare = msgspec.json.Decoder(_Bare)
 _timings = msgspec.json.Decoder(Timings)
 _TEXT_KEPT = 2**20
 _RANK = {"reported": 0, "counted": 1, "estimated": 2}
@@ -228,9 +236,8 @@ class UsageMeter:
 
     def _read(self, index: int, raw: msgspec.Raw) -> int | None:
         """The output tokens a usage object tells; None where it tells none that can be true."""
-        try:
-            usage = _usage.decode(raw)
-        except msgspec.DecodeError:
+        usage = _decoded(raw)
+        if usage is None:
             return None
         if usage.prompt_tokens is not None:
             cached = usage.cached
@@ -262,6 +269,18 @@ class UsageMeter:
         self._outputs[index] = max(self._outputs.get(index, 0), output)
         self._has_running = self._has_running or output > 0
         self._torn.discard(index)
+
+
+def _decoded(raw: msgspec.Raw) -> Usage | None:
+    try:
+        return _usage.decode(raw)
+    except msgspec.DecodeError:
+        pass
+    try:
+        bare = _bare.decode(raw)
+    except msgspec.DecodeError:
+        return None
+    return Usage(bare.prompt_tokens, bare.completion_tokens)
 
 
 def as_openai(counts: Counts) -> dict[str, Any]:

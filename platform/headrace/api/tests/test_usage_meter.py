@@ -202,6 +202,22 @@ def test_it_keeps_the_text_until_an_upstream_counts_credibly() -> None:
     assert counts(of).output_tokens == 6
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"prompt_tokens_details": []},  # an empty object, as PHP writes it
+        {"prompt_tokens_details": {"cached_tokens": "12"}},
+        {"completion_tokens_details": {"reasoning_tokens": 1.5}},
+        {"total_tokens": "38", "cached_tokens": {}},
+    ],
+)
+def test_it_takes_the_counts_of_a_usage_whose_details_nobody_knows(odd: dict[str, Any]) -> None:
+    of = meter()
+    of.delivered("x")
+    of.final(raw({"prompt_tokens": 30, "completion_tokens": 8, **odd}))
+    assert counts(of) == Counts(30, 0, 8, 0, "reported")
+
+
 def test_it_keeps_no_text_without_end() -> None:
     of = meter()
     for _ in range(300):
