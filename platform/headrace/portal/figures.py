@@ -1,4 +1,4 @@
-"""A tenant's figures over a span of time, out of the hourly rollups; latencies out of the newest records alone."""
+"""A tenant's figures over a span of time, out of its rollups; latencies out of the newest records alone."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,17 +7,11 @@ from decimal import Decimal
 from typing import Any
 
 from django.db import connections
-from django.db.models import QuerySet
 
-from billing.models import UsageHour
+from headrace.portal.rollups import DIMENSIONS, SUMS, TOTALS, Rollups
 from headrace.portal.rows import APP
 from tenants.models import Tenant
 
-SUMS = (
-    "requests", "errors", "cancelled", "abandoned", "unpriced", "input_tokens", "cached_input_tokens", "output_tokens",
-    "cost",
-)  # fmt: skip
-DIMENSIONS = ("project", "key", "model", "target")
 NEWEST = 2000  # records that latencies are taken from
 
 
@@ -67,34 +61,47 @@ class Latency:
     tpot_p99: float | None
 
 
-def hours(tenant: Tenant, start: datetime, end: datetime, **chosen: str) -> QuerySet[UsageHour]:
-    """The rollups of [start, end), of the tenant's currency; `chosen` narrows to one project, key, model or target."""
-    found = UsageHour.objects.of(tenant).filter(hour__gte=start, hour__lt=end, currency=tenant.currency)
-    return found.filter(**{name: value for name, value in chosen.items() if value}).order_by()
-
-
-def total(rows: QuerySet[UsageHour]) -> Figures:
-    return Figures("", **rows.aggregate(**{name: UsageHour.total(name) for name in SUMS}))
+def total(rows: Rollups) -> Figures:
+    [sums] = rows.select(TOTALS)
+    return Figures("", *sums)
 
 
 def dearest_first(lines: Iterable[Figures]) -> list[Figures]:
     return sorted(lines, key=lambda line: (-line.cost, -line.tokens, -line.requests, str(line.name)))
 
 
-def values(tenant: Tenant, start: datetime, end: datetime) -> dict[str, list[str]]:
-    """What may be chosen of each dimension: the values used in the span, found in one pass."""
+def grouped(rows: Rollups, name: str) -> list[Figures]:
+    """One line for each value of a dimension, the dearest first, then the most used."""
+    return dearest_first(Figures(*line) for line in rows.select(f"{name}, {TOTALS}", group="1"))
+
+
+def course(rows: Rollups) -> list[Figures]:
+    """One line a step in which something was used, oldest first."""
+    lines = rows.select(f"step, {TOTALS}", group="1")
+    return sorted((Figures(rows.moment(step), *sums) for step, *sums in lines), key=lambda line: line.name)
+
+
+def course_and_groups(rows: Rollups, *names: str) -> tuple[list[Figures], list[list[Figures]]]:
+    """The course, and what each of `names` groups to, found in one pass."""
+    sets = ", ".join(f"({place})" for place in range(1, 2 + len(names)))
+    columns = ["step", *names]
+    found: list[list[Figures]] = [[] for _ in columns]
+    for row in rows.select(f"{', '.join(columns)}, {TOTALS}", group=f"GROUPING SETS ({sets})"):
+        # Of the columns that are grouped by, all but the set's own are null, and no value is.
+        place = next(place for place in range(len(columns)) if row[place] is not None)
+        found[place].append(Figures(row[place] if place else rows.moment(row[0]), *row[len(columns) :]))
+    steps, *groups = found
+    return sorted(steps, key=lambda line: line.name), [dearest_first(lines) for lines in groups]
+
+
+def values(rows: Rollups) -> dict[str, list[str]]:
+    """What may be chosen of each dimension: the values that are used, found in one pass."""
     sets = ", ".join(f"({name})" for name in DIMENSIONS)
     found: dict[str, list[str]] = {name: [] for name in DIMENSIONS}
-    with connections[APP].cursor() as cursor:
-        cursor.execute(
-            f"SELECT {', '.join(DIMENSIONS)} FROM billing_usagehour WHERE tenant = %s AND currency = %s"
-            f" AND hour >= %s AND hour < %s GROUP BY GROUPING SETS ({sets})",
-            [tenant.pk, tenant.currency, start, end],
-        )
-        for row in cursor:
-            for name, value in zip(DIMENSIONS, row, strict=True):
-                if value is not None:
-                    found[name].append(value)
+    for row in rows.select(", ".join(DIMENSIONS), group=f"GROUPING SETS ({sets})"):
+        for name, value in zip(DIMENSIONS, row, strict=True):
+            if value is not None:
+                found[name].append(value)
     return {name: sorted(each) for name, each in found.items()}
 
 

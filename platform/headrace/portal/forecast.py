@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from django.db.models import Q, Sum
-
-from headrace.portal import figures
+from headrace.portal.rollups import rollups
 from headrace.portal.spending import Shown
 from tenants.models import Tenant
 
@@ -57,13 +55,12 @@ def forecast(one: Shown, a_day: Decimal, now: datetime) -> Forecast:
 
 def _spent_of_late(tenant: Tenant, budgets: Sequence[Shown], now: datetime) -> dict[int, Decimal]:
     """What each budget was charged since LOOKED_BACK, by its id."""
-    rows = figures.hours(tenant, now - LOOKED_BACK, now)
-    sums = rows.aggregate(
-        **{f"b{one.budget.pk}": Sum("cost_nano", filter=_scope(one), default=0) for one in budgets},
-    )
-    return {one.budget.pk: Decimal(sums[f"b{one.budget.pk}"]).scaleb(-9) for one in budgets}
-
-
-def _scope(one: Shown) -> Q:
-    chosen = {name: value for name in ("project", "key", "model") if (value := getattr(one.budget, name))}
-    return Q(tenant=one.budget.tenant_id, **chosen)
+    arguments: list[str] = []
+    sums = []
+    for one in budgets:
+        chosen = {name: value for name in ("project", "key", "model") if (value := getattr(one.budget, name))}
+        scope = " AND ".join(f"{name} = %s" for name in chosen) or "true"
+        sums.append(f"coalesce(sum(cost_nano) FILTER (WHERE {scope}), 0)")
+        arguments += chosen.values()
+    [spent] = rollups(tenant, now - LOOKED_BACK, now).select(", ".join(sums), *arguments)
+    return {one.budget.pk: Decimal(nano).scaleb(-9) for one, nano in zip(budgets, spent, strict=True)}

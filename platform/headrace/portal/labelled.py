@@ -14,9 +14,10 @@ from billing.ledger import SUMS
 from billing.models import UsageRecord
 from billing.usage import PRICING
 from headrace.portal.cells import Cells
-from headrace.portal.figures import DIMENSIONS, Figures
-from headrace.portal.figures import SUMS as NAMES
+from headrace.portal.figures import Figures
 from headrace.portal.period import Period
+from headrace.portal.rollups import DIMENSIONS
+from headrace.portal.rollups import SUMS as NAMES
 from headrace.portal.rows import APP
 from tenants.models import Tenant
 
@@ -26,7 +27,7 @@ OFFERED = 50
 BY_LABEL = "label:"  # how grouping by a label is asked for: label:user
 
 _TOKENS = frozenset({"input_tokens", "cached_input_tokens", "output_tokens"})
-# As UsageHour.total: the tokens of rows that price others late are those others'.
+# As Rollup.total: the tokens of rows that price others late are those others'.
 _COLUMNS = ", ".join(
     f"coalesce(sum({name}) FILTER (WHERE kind <> '{PRICING}'), 0)" if name in _TOKENS else SUMS[name] for name in NAMES
 )
@@ -83,7 +84,7 @@ def labelled(tenant: Tenant, span: Period, wanted: Wanted, *, by_hour: bool) -> 
             f" WHERE {' AND '.join(where)} GROUP BY 1, 2",
             ["hour" if by_hour else "day", span.zone, *named, *values],
         )
-        cells = [(step, Figures((name,), *sums)) for step, name, *sums in cursor.fetchall()]
+        cells = [(step, Figures(name, *sums)) for step, name, *sums in cursor.fetchall()]
     return Labelled(cells, edge[0] if edge else None)
 
 

@@ -5,16 +5,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 
 import redis
 from django.conf import settings
-from django.db.models import QuerySet
 
 from billing.budgets.counters import current
 from billing.budgets.standing import Standing, standings
-from billing.models import Budget, UsageHour
+from billing.models import Budget
 from headrace.portal import figures
+from headrace.portal.rollups import rollups
 
 TOP = 5
 MOST = 200  # budgets on a page
@@ -86,15 +85,9 @@ def shown(budgets: Iterable[Budget], now: datetime) -> list[Shown]:
 
 def used_by(one: Shown, by: str) -> list[figures.Figures]:
     """The dearest of a dimension in the budget's window."""
-    found = _rows(one).values_list(by).annotate(spent=UsageHour.total("cost"), count=UsageHour.total("requests"))
-    ordered = found.order_by("-spent", "-count", by)[:TOP]
-    return [figures.Figures(name, requests=count, cost=spent) for name, spent, count in ordered]
-
-
-def _rows(one: Shown) -> QuerySet[UsageHour, Any]:
     budget, window = one.budget, one.standing.window
     chosen = {name: getattr(budget, name) for name in ("project", "key", "model")}
-    return figures.hours(budget.tenant, window.start, window.end, **chosen)
+    return figures.grouped(rollups(budget.tenant, window.start, window.end, **chosen), by)[:TOP]
 
 
 def _percent(part: Decimal, whole: Decimal) -> float:

@@ -13,8 +13,9 @@ from headrace.bench.figures import percentile
 from headrace.bench.ledger.part import Found, milliseconds, row, spread
 from headrace.bench.ledger.seeding.cast import slug
 from headrace.bench.ledger.seeding.offers import MODELS, POOLS
-from headrace.portal import cells, figures
+from headrace.portal import figures
 from headrace.portal.period import Period, period
+from headrace.portal.rollups import DIMENSIONS, rollups
 from headrace.portal.rows import rows_of
 from headrace.portal.views.overview import RECENT
 from tenants.models import Tenant
@@ -58,22 +59,22 @@ def _in_portal(tenant: Tenant, question: "Callable[[Tenant, Period], object]") -
 
 
 def _total(tenant: Tenant, span: Period) -> object:
-    return figures.total(figures.hours(tenant, span.start, span.end))
+    return figures.total(rollups(tenant, span.start, span.end))
 
 
 def _grouped(by: str) -> "Callable[[Tenant, Period], object]":
     def question(tenant: Tenant, span: Period) -> object:
-        return cells.read(figures.hours(tenant, span.start, span.end), by, by_hour=False).grouped()
+        return figures.grouped(rollups(tenant, span.start, span.end), by)
 
     return question
 
 
 def _course(tenant: Tenant, span: Period) -> object:
-    return cells.read(figures.hours(tenant, span.start, span.end), by_hour=False).course(by_hour=False)
+    return figures.course(rollups(tenant, span.start, span.end))
 
 
 def _values(tenant: Tenant, span: Period) -> object:
-    return figures.values(tenant, span.start, span.end)
+    return figures.values(rollups(tenant, span.start, span.end))
 
 
 def _latency(tenant: Tenant, span: Period) -> object:
@@ -86,7 +87,7 @@ def _list(tenant: Tenant) -> object:
 
 _QUESTIONS = {
     "usage, 30 days": _total,
-    **{f"usage by {by}, 30 days": _grouped(by) for by in figures.DIMENSIONS},
+    **{f"usage by {by}, 30 days": _grouped(by) for by in DIMENSIONS},
     "usage by day, 30 days": _course,
     "usage, what there is to choose": _values,
     "latencies": _latency,

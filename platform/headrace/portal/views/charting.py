@@ -15,13 +15,13 @@ def chart(
 ) -> dict[str, object]:
     """`columns` hold a number for each instant of `found`; instants that it lacks are 0. Numbers are for looking at."""
     steps = _steps(span)
-    places = {moment: index for index, moment in enumerate(steps)}
+    places = {moment.timestamp(): index for index, moment in enumerate(steps)}  # of two zones, times may never be equal
     series = []
     for name, numbers in columns:
         filled = [0.0] * len(steps)
         for moment, number in zip(found, numbers, strict=True):
-            if moment in places:
-                filled[places[moment]] += float(number)
+            if (place := places.get(moment.timestamp())) is not None:
+                filled[place] += float(number)
         series.append({"name": name, "values": [_short(number) for number in filled]})
     return {
         "unit": unit,
@@ -33,13 +33,13 @@ def chart(
 
 
 def stacked(
-    span: Period, cells: Iterable[tuple[datetime, str, int]], drawn: Sequence[tuple[str, str]], *, unit: str
+    span: Period, cells: Iterable[tuple[datetime, str | None, int]], drawn: Sequence[tuple[str, str]], *, unit: str
 ) -> dict[str, object]:
     """`cells`: an instant, a group, its number. `drawn`: the groups that are drawn, with their titles, MOST_DRAWN at
-    most; all others together."""
+    most; all others together, None among them."""
     found = list(cells)
     moments = sorted({moment for moment, _, _ in found})
-    shown = {name: dict.fromkeys(moments, 0) for name, _ in drawn}
+    shown: dict[str | None, dict[datetime, int]] = {name: dict.fromkeys(moments, 0) for name, _ in drawn}
     others = dict.fromkeys(moments, 0)
     for moment, name, number in found:
         shown.get(name, others)[moment] += number

@@ -10,12 +10,13 @@ from django.utils import timezone
 
 from billing.amounts import spent
 from billing.models import Budget, RefusedHour, UsageHour
-from headrace.portal import amounts, cells, figures, refused, spending
+from headrace.portal import amounts, figures, refused, spending
 from headrace.portal.access import May
 from headrace.portal.endpoint import api_base
 from headrace.portal.forecast import Forecast, forecasts
 from headrace.portal.period import CHOICES, Period, period
 from headrace.portal.request import PortalRequest
+from headrace.portal.rollups import rollups
 from headrace.portal.views.budgets import key_names
 from headrace.portal.views.charting import chart
 from headrace.portal.views.models import offers_of, usual
@@ -41,11 +42,10 @@ def overview(request: PortalRequest) -> HttpResponse:
     if not UsageHour.objects.of(tenant).exists():
         return render(request, "portal/first_steps.html", _first_steps(request))
     span = period(request.GET.get("period", ""), tenant.time_zone, now)
-    rows = figures.hours(tenant, span.start, span.end)
-    read = cells.read(rows, "model", "project", by_hour=span.is_short)
-    models = read.grouped(0)
+    rows = rollups(tenant, span.start, span.end, by_hour=span.is_short)
+    course, (models, projects) = figures.course_and_groups(rows, "model", "project")
     current = figures.added("", models)
-    previous = figures.total(figures.hours(tenant, span.before, span.before_end))
+    previous = figures.total(rollups(tenant, span.before, span.before_end))
     latency = figures.latency(tenant, max(span.start, now - RECENT))
     turned_away = refused.total(refused.hours(tenant, span.start, span.end))
     context = {
@@ -55,11 +55,11 @@ def overview(request: PortalRequest) -> HttpResponse:
         "refused": turned_away,
         "measured": latency.requests,
         "models": models,
-        "projects": read.grouped(1),
+        "projects": projects,
         "budgets": (budgets := _budgets(request, now)),
         "keys": key_names(request, {one.budget.key for one, _ in budgets}),
         "unpriced": current.unpriced,
-        "chart": json.dumps(_chart(span, read.course(by_hour=span.is_short))),
+        "chart": json.dumps(_chart(span, course)),
     }
     return render(request, "portal/overview.html", context)
 

@@ -12,10 +12,11 @@ from django.shortcuts import render
 from django.utils import timezone
 
 from headrace.portal import cells, figures, labelled
-from headrace.portal.cells import Cells
+from headrace.portal.cells import Source
 from headrace.portal.labelled import BY_LABEL
 from headrace.portal.period import CHOICES, Period, period
 from headrace.portal.request import PortalRequest, asked
+from headrace.portal.rollups import DIMENSIONS, rollups
 from headrace.portal.views.audit import spreadsheet_safe
 from headrace.portal.views.charting import MOST_DRAWN, chart, stacked
 from tenants.models import ApiKey, Tenant
@@ -35,7 +36,7 @@ class Report:
     label: tuple[str, str]
     lines: list[figures.Figures]
     total: figures.Figures
-    source: Cells
+    source: Source
 
     @property
     def is_cut(self) -> bool:
@@ -61,11 +62,11 @@ class Report:
 
 def usage(request: PortalRequest) -> HttpResponse:
     report, tenant = _report(request), request.tenant
-    known = figures.values(tenant, report.span.start, report.span.end)
+    known = figures.values(rollups(tenant, report.span.start, report.span.end))
     names = _key_names(tenant, {*known["key"], report.chosen["key"]})
     filters = [
         (name, GROUPS[name], [(each, names.get(each, each) if name == "key" else each) for each in known[name]])
-        for name in figures.DIMENSIONS
+        for name in DIMENSIONS
     ]
     offered = {*labelled.names(tenant, report.span), report.by_label, report.label[0]} - {""}
     context = {
@@ -120,18 +121,18 @@ def _report(request: PortalRequest) -> Report:
     by = asked(request, "by")
     is_by_label = by.startswith(BY_LABEL) and by != BY_LABEL
     by = by if by in GROUPS or is_by_label else "model"
-    chosen = {name: asked(request, name) for name in figures.DIMENSIONS}
+    chosen = {name: asked(request, name) for name in DIMENSIONS}
     label = (asked(request, "label"), asked(request, "value"))
     is_course = by in {"day", "hour"}
     by_hour = span.is_short or by == "hour"
-    source: Cells
+    source: Source
     if label[0] or is_by_label:
         source = labelled.labelled(
             tenant, span, labelled.Wanted("" if is_course else by, chosen, *label), by_hour=by_hour
         )
     else:
-        rows = figures.hours(tenant, span.start, span.end, **chosen)
-        source = cells.read(rows, *([] if is_course else [by]), by_hour=by_hour)
+        rows = rollups(tenant, span.start, span.end, by_hour=by_hour, **chosen)
+        source = cells.over_time(rows) if is_course else cells.Rolled(rows, by)
     lines = source.course(by_hour=by == "hour")[::-1] if is_course else source.grouped()
     return Report(span, by, chosen, label, lines[:MOST], figures.added("", lines), source)
 
@@ -149,7 +150,7 @@ def _chart(report: Report, names: dict[str, str]) -> dict[str, object]:
         return chart(report.span, [step.name for step in steps], columns, unit="tokens")
     largest = sorted(report.lines, key=lambda line: -line.tokens)[:MOST_DRAWN]
     drawn = [(line.name, names.get(line.name, line.name) or WITHOUT) for line in largest]
-    return stacked(report.span, report.source.tokens(), drawn, unit="tokens")
+    return stacked(report.span, report.source.tokens([line.name for line in largest]), drawn, unit="tokens")
 
 
 def _key_names(tenant: Tenant, ids: Iterable[str]) -> dict[str, str]:
