@@ -109,12 +109,7 @@ def _draft(
     book = gateway.snapshot.budgets
     budgets = book.above(tenant=principal.tenant, project=principal.project, key=principal.key, model=chat.model)
     is_hard = any(budget.hard for budget in budgets)
-    held_prompt = prompt
-    if is_hard and not is_counted:
-        held_prompt = max(prompt, min(chat.prompt_ceiling, route.context_window))
-    # A hard budget is charged no more than it held; what media may come to nobody can tell ahead.
-    is_exact = is_hard and chat.content.is_text
-    most_prompt = held_prompt if is_exact else max(chat.prompt_ceiling, route.context_window)
+    held_prompt, most_prompt = _prompt_bounds(chat, route, prompt, is_hard=is_hard, is_counted=is_counted)
     amounts = {
         REQUESTS: 1,
         INPUT_TOKENS: prompt,
@@ -157,6 +152,17 @@ def _draft(
             if budget.hard:
                 raise no_price(exchange, budget)
     return exchange
+
+
+def _prompt_bounds(chat: ChatRequest, route: Route, prompt: int, *, is_hard: bool, is_counted: bool) -> tuple[int, int]:
+    """The tokens of a prompt that budgets hold, and the most that are billed whatever the upstream counts.
+
+    is_hard: whether one of the budgets is. A hard one is charged no more than it held; but what media may come to
+    nobody can tell ahead.
+    """
+    ceiling, window = chat.prompt_ceiling, route.context_window
+    held = max(prompt, min(ceiling, window)) if is_hard and not is_counted else prompt
+    return held, held if is_hard and chat.content.is_text else max(ceiling, window)
 
 
 def _may_fit(exchange: Exchange, said: NotHeld) -> bool:
