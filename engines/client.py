@@ -18,6 +18,8 @@ from engines.transport import Transport, is_reused, on_connected
 # Deadlines are kept by whoever waits (the route's, for the whole request at once); only connecting is timed here.
 _NO_TIMEOUT = None
 _ERROR_BODY_LIMIT = 64 * 1024
+# What sending a request raises: an address or a key may be none, in many ways (ValueError).
+_UNSENT = (httpx.TransportError, httpx.InvalidURL, aiohttp.ClientError, OSError, ValueError)
 _CHAT_HEADERS = {"content-type": "application/json", "accept-encoding": "identity", "user-agent": "headrace"}
 
 
@@ -57,21 +59,22 @@ class Client:
 
         headers: the attempt's own. connected: called before the first byte goes out.
         """
-        request = httpx.Request(
-            "POST",
-            _parsed(upstream.base_url + upstream.protocol.chat_path),
-            content=body,
-            headers=_CHAT_HEADERS | upstream.headers() | (headers or {}),
-            # `pool` bounds the whole way to a connection, looking up the host's name included; nobody waits for a pool.
-            extensions={"timeout": {"connect": connect_timeout, "pool": connect_timeout}},
-        )
         is_reused.set(False)
         on_connected.set(connected)
         try:
+            request = httpx.Request(
+                "POST",
+                _parsed(upstream.base_url + upstream.protocol.chat_path),
+                content=body,
+                headers=_CHAT_HEADERS | upstream.headers() | (headers or {}),
+                # `pool` bounds the whole way to a connection, looking up the host's name included; nobody waits for a
+                # pool.
+                extensions={"timeout": {"connect": connect_timeout, "pool": connect_timeout}},
+            )
             # Past httpx's client: its redirects, cookies and authentication, none of which a chat may have, take half
             # the time of sending one.
             response = await self._transport.handle_async_request(request)
-        except (httpx.TransportError, httpx.InvalidURL, aiohttp.ClientError, OSError) as error:
+        except _UNSENT as error:
             raise _unsent(error, may_be_stale=is_reused.get()) from error
         if response.status_code == 200:
             return Answer(response)
@@ -86,7 +89,7 @@ class Client:
         url, headers, body = call
         try:
             answer = await self._http.post(url, content=body, headers=headers, timeout=timeout)
-        except (httpx.TransportError, aiohttp.ClientError, OSError):
+        except _UNSENT:
             return False
         return answer.status_code == 200
 
@@ -106,7 +109,7 @@ class Client:
         try:
             answer = await self._http.post(url, content=body, headers=headers, timeout=timeout)
             return upstream.protocol.counted(answer.content) if answer.status_code == 200 else None
-        except (httpx.TransportError, aiohttp.ClientError, OSError, msgspec.DecodeError, RecursionError):
+        except (*_UNSENT, msgspec.DecodeError, RecursionError):
             return None
 
     async def close(self) -> None:

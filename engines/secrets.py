@@ -18,11 +18,12 @@ class Unreadable(Exception):
 
 
 def seal(text: str) -> bytes:
-    return _cipher(settings.SECRET_KEY, tuple(settings.SECRET_KEY_FALLBACKS)).encrypt(text.encode())
+    """Space around it, such as the line end of the file it was copied from, is no part of a secret."""
+    return _cipher(settings.SECRET_KEY, tuple(settings.SECRET_KEY_FALLBACKS)).encrypt(text.strip().encode())
 
 
 def open(sealed: bytes | memoryview) -> str:
-    """The text of what `seal` returned; raises Unreadable."""
+    """The text that `seal` was given; raises Unreadable."""
     try:
         return _cipher(settings.SECRET_KEY, tuple(settings.SECRET_KEY_FALLBACKS)).decrypt(bytes(sealed)).decode()
     except InvalidToken:

@@ -27,7 +27,7 @@ _HEALTH_PERIOD = 5.0
 _HEALTH_TIMEOUT = 5.0
 # A probe makes SGLang write a token: while real answers tell that it serves, there is none.
 _ANSWERS_COUNT_FOR = 5.0
-_FAILURES = (httpx.HTTPError, httpx.InvalidURL, aiohttp.ClientError, OSError, TimeoutError)
+_FAILURES = (httpx.HTTPError, httpx.InvalidURL, aiohttp.ClientError, OSError, TimeoutError, ValueError)
 
 
 class Poll:
@@ -149,8 +149,9 @@ class Poll:
 
 
 def _is_refused(error: Exception) -> bool:
-    """Whether nothing listens there, or no such host is known. The transport wraps what says so."""
+    """Whether nothing listens there, no such host is known, or nobody can be asked so. The transport wraps errors."""
     cause = error.__cause__ or error
     if isinstance(cause, aiohttp.ConnectionTimeoutError | TimeoutError):
         return False
-    return isinstance(cause, aiohttp.ClientConnectorError | httpx.ConnectError | httpx.InvalidURL)
+    no_server = aiohttp.ClientConnectorError | aiohttp.InvalidURL | httpx.ConnectError | httpx.InvalidURL | ValueError
+    return isinstance(cause, no_server)

@@ -115,6 +115,26 @@ async def test_it_takes_no_answer_for_an_unreachable_server(client: Client, said
     assert not isinstance(raised.value, Stale)
 
 
+@pytest.mark.parametrize(
+    "address", ["http://h:99999", "http://[::1:30000", "http://[::zz]:1", "http://a..b:1", "http://xn--:1"]
+)
+async def test_it_cannot_reach_what_is_no_address(client: Client, address: str) -> None:
+    await nothing_comes_of(client, Upstream(PROTOCOLS["sglang"], address, "m"))
+
+
+@pytest.mark.parametrize("key", ["sk-1\n", "sk-1\r\nx-more: 1", "schlüssel", "\0"], ids=repr)
+async def test_it_sends_no_key_that_is_none(client: Client, key: str) -> None:
+    async with server(says(OK + b"\r\n{}")) as upstream:
+        await nothing_comes_of(client, Upstream(upstream.protocol, upstream.base_url, "m", key))
+
+
+async def nothing_comes_of(client: Client, upstream: Upstream) -> None:
+    with pytest.raises(Unreachable):
+        await client.chat(upstream, b"{}", connect_timeout=1)
+    assert await client.abort(upstream, "0f" * 16) is False
+    assert await client.count(upstream, "text") is None
+
+
 async def test_it_takes_an_answer_with_large_headers(client: Client) -> None:
     """Policies and cookies of 20 KiB are what some providers send with each answer."""
     assert await read(client, says(OK + b"x-policy: " + b"a" * 20_000 + b"\r\n\r\nok")) == b"ok"

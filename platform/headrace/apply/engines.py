@@ -45,8 +45,8 @@ def _put_with_secrets(plan: Plan, row: models.Model, entry: Entry, label: str, n
     """As Plan.put, but secrets are compared as text and stored sealed: sealing one twice gives two values."""
     wanted = {name: given.value for name, given in entry.given.items() if name not in names}
     for name in names:
-        if name in entry.given and entry.get(name) != _opened(getattr(row, name)):
-            text = entry.get(name)
+        text = entry.get(name)
+        if name in entry.given and (text and text.strip()) != _opened(getattr(row, name)):
             wanted[name] = None if text is None else secrets.seal(text)
     plan.put(row, entry, label, wanted)
 

@@ -145,6 +145,13 @@ def test_it_takes_secrets_from_the_environment(monkeypatch: pytest.MonkeyPatch) 
     assert secrets.open(Provider.objects.get().api_key or b"") == "from outside"
 
 
+def test_it_takes_no_line_end_for_a_part_of_a_secret() -> None:
+    document = 'providers: {hosted: {base_url: "https://x.test/v1", api_key: "sk-1\\n"}}'
+    apply(document)
+    assert secrets.open(Provider.objects.get().api_key or b"") == "sk-1"
+    assert changes(document) == []
+
+
 def test_it_attributes_every_change_in_the_audit_trail_and_stores_no_secret_in_the_clear() -> None:
     result = apply(EVERYTHING)
     assert set(AuditEntry.objects.values_list("who", "origin")) == {("alice", "manage.py apply")}
