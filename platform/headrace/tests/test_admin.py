@@ -11,6 +11,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.text import capfirst
 
 from billing.drain import drain_all
@@ -339,3 +340,11 @@ def test_a_price_in_force_is_shown_and_one_to_come_may_be_changed(alice: Client)
 
 def test_a_small_cost_is_not_shown_as_nothing(alice: Client) -> None:
     assert "&lt; 0.01 EUR" in alice.get(reverse("admin:index")).content.decode()
+
+
+def test_it_shows_a_currency_that_is_fixed_by_use_as_such(alice: Client) -> None:
+    tenant = ApiKey.objects.filter(last_used_at=None).values_list("tenant", flat=True)[0]
+    page = reverse("admin:tenants_tenant_change", args=[tenant])
+    assert 'name="currency"' in alice.get(page).content.decode()
+    ApiKey.objects.filter(tenant=tenant).update(last_used_at=timezone.now())
+    assert 'name="currency"' not in alice.get(page).content.decode()
