@@ -87,6 +87,8 @@ _TEXT_KEPT = 2**20
 _RANK = {"reported": 0, "counted": 1, "estimated": 2}
 # A token may come in more events than one: a tool's name, its arguments; reasoning that ends in the middle of a piece.
 _SPARE_EVENTS = 64
+# Some providers send a few characters at a time: only of a text as long as so many tokens mostly are it is too many.
+_USUAL_BYTES = 4
 
 
 class UsageMeter:
@@ -151,13 +153,13 @@ class UsageMeter:
     def delivered(self, text: str) -> None:
         """One event's worth of output goes to the client. Raises BadAnswer once it is far more than was asked for."""
         self.events += 1
-        if self.events > self._most_events:
-            self.overrun.add("output")
-            raise BadAnswer("more output than was asked for")
         # UTF-8 length without encoding where the string is ASCII, as most are.
         self._bytes += len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
         if not self._has_running and self._bytes < _TEXT_KEPT:
             self._text.append(text)
+        if self.events > self._most_events and self._bytes > _USUAL_BYTES * self._most_events:
+            self.overrun.add("output")
+            raise BadAnswer("more output than was asked for")
 
     def running(self, index: int, raw: msgspec.Raw) -> None:
         """Usage on an event of choice `index`: cumulative, so once one was credible only the last is ever decoded."""

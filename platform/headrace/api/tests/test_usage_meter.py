@@ -159,6 +159,14 @@ def test_it_bills_no_more_output_than_was_asked_for_and_ends_what_goes_on() -> N
     assert of.overrun == {"output"}
 
 
+def test_it_takes_no_text_that_comes_a_character_at_a_time_for_more_than_was_asked_for() -> None:
+    of = meter()
+    for _ in range(4 * MOST_OUTPUT):
+        of.delivered("x")
+    of.final(usage(30, MOST_OUTPUT))
+    assert (counts(of), of.overrun) == (Counts(30, 0, MOST_OUTPUT, 0, "reported"), set())
+
+
 @pytest.mark.parametrize("last", [usage(30, 310), usage(30, 0), usage(30, None), raw("x")])
 def test_it_counts_by_itself_where_the_last_of_the_running_words_cannot_be_true(last: msgspec.Raw) -> None:
     """Of running words only the last is read: the first, of 10 tokens, is no count of what came after it."""
