@@ -44,7 +44,7 @@ class _Inflater:
 
 
 class Answer:
-    """An upstream's 200, its body still to be read. Close it: closing aborts what still runs."""
+    """What an upstream answered, its body still to be read. Close it: closing aborts what still runs."""
 
     def __init__(self, response: httpx.Response) -> None:
         self._response = response
