@@ -14,7 +14,7 @@ from headrace.api.places import MOST_ROOMS, check_unknown, default_output, first
 from headrace.api.refusals import no_price, refusal
 from routing.catalog import Route
 from tenants.keyring import Principal
-from tenants.meters.holds import Exhausted, Held, NotHeld, Taken
+from tenants.meters.holds import Exhausted, Held, NotHeld, Taken, TooLarge
 from tenants.meters.meter import CONCURRENCY, COST, INPUT_TOKENS, OUTPUT_TOKENS, REQUESTS
 
 # What a meter of money can take in one step; dearer requests fit no budget either.
@@ -39,7 +39,7 @@ async def admit(
     """Take the request's worst case from every meter above its key, or raise ApiError having taken nothing.
 
     From a hard budget its prompt takes the most tokens that it can be, so that no number of them passes it. Where that
-    does not fit, the engine is asked to count it.
+    does not fit, or the estimate is more than a limit could ever admit, the engine is asked to count it.
     """
     route = find_route(gateway, principal, chat.model)
     principal = principal.for_model(chat.model)
@@ -166,5 +166,7 @@ def _prompt_bounds(chat: ChatRequest, route: Route, prompt: int, *, is_hard: boo
 
 
 def _may_fit(exchange: Exchange, said: NotHeld) -> bool:
-    """Whether a prompt smaller than was to be held might fit the budget that refused."""
+    """Whether a prompt smaller than was to be held might fit what refused: a budget, or for good a limit of tokens."""
+    if isinstance(said, TooLarge):
+        return said.meter.measure == INPUT_TOKENS
     return isinstance(said, Exhausted | Held) and worst_cost(exchange.quotes, 1, exchange.most_output) <= said.left

@@ -45,6 +45,18 @@ def test_it_says_what_can_never_be_admitted(place: Place) -> None:
     assert place.chat(secret=secret, max_tokens=25, n=2).status == 200
 
 
+def test_it_refuses_no_prompt_for_good_by_an_estimate(place: Place) -> None:
+    """Estimated at 3.5 bytes a token, and really of 4: where that decides, the engine has counted."""
+    model = place.add_model()
+    _, secret = place.world.add_key(input_tokens_per_minute=900)
+    place.wait_known(model, secret=secret)
+    large = place.chat("x" * 3800, secret=secret, model=model, max_tokens=1)
+    assert (large.status, large.error["code"]) == (400, "request_too_large")
+    answer = place.chat("x" * 3500, secret=secret, model=model, max_tokens=1)
+    assert answer.status == 200, answer.raw
+    assert 850 < answer.record["input_tokens"] <= 900
+
+
 def test_it_bounds_one_prompt_and_one_answer(place: Place) -> None:
     _, secret = place.world.add_key(max_prompt_tokens=100, max_output_tokens=40)
     place.wait_known(secret=secret)
