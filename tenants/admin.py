@@ -30,6 +30,7 @@ SUSPENDING = (
     "All its keys are refused within a second, and its members see that it is suspended. Streams already running "
     "finish. Nothing is deleted; it can be resumed."
 )
+RESUMING = "All its keys that are not revoked open the door within a second, and its members see their portal again."
 
 
 def _count(rows: type[Model], belonging_to: str) -> Coalesce:
@@ -106,9 +107,15 @@ class TenantAdmin(ModelAdmin):
         return None
 
     @action(description="Resume: let the keys of the selected tenants in again", permissions=["change"])
-    def resume(self, request: HttpRequest, tenants: QuerySet[Tenant]) -> None:
+    def resume(self, request: HttpRequest, tenants: QuerySet[Tenant]) -> HttpResponse | None:
+        if asking := question(
+            self, request, tenants, action="resume", title="Let these tenants in again?", effect=RESUMING,
+            button="Resume",
+        ):  # fmt: skip
+            return asking
         done = sum(resume_tenant(tenant) for tenant in tenants)
         self.message_user(request, f"{done} resumed.", messages.SUCCESS)
+        return None
 
     @action(
         description="Suspend",
@@ -130,7 +137,7 @@ class TenantAdmin(ModelAdmin):
         url_path="resume",
         dialog=dialog(
             "Let this tenant in again?",
-            "Its keys open the door within a second, and its members their portal.",
+            RESUMING,
             "Resume",
         ),
     )

@@ -8,7 +8,7 @@ import redis
 from django.conf import settings
 from django.contrib import admin, messages
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import RangeDateTimeFilter
 from unfold.decorators import action, display
@@ -18,6 +18,7 @@ from billing.admin.cells import cost
 from billing.exact_filter import exact_filter
 from billing.models import DeadLetter, UsageCorrection, UsageHour, UsageRecord
 from billing.usage import PRICING
+from tenants.admin_asking import question
 from tenants.admin_cells import number
 from tenants.growing_lists import GrowingList
 
@@ -204,11 +205,19 @@ class DeadLetterAdmin(GrowingList):
         return "replayed" if letter.replayed_at else "waits"
 
     @action(description="Replay: give the selected events to the ledger again", permissions=["replay"])
-    def replay(self, request: HttpRequest, letters: QuerySet[DeadLetter]) -> None:
+    def replay(self, request: HttpRequest, letters: QuerySet[DeadLetter]) -> HttpResponse | None:
+        if asking := question(
+            self, request, letters, action="replay", title="Give these events to the ledger again?",
+            effect="What it can take by now becomes a usage record and is charged to its tenant; a request that it has "
+            "already is not taken twice. All budgets are counted anew then. What it still cannot take comes back here.",
+            button="Replay",
+        ):  # fmt: skip
+            return asking
         try:
             with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=2) as client:
                 count = dead_letters.replay(client, letters.filter(replayed_at=None))
         except redis.RedisError as error:
             self.message_user(request, f"Redis is away, nothing more was replayed: {error}", messages.ERROR)
-            return
+            return None
         self.message_user(request, f"{count} replayed; one that still cannot be taken comes back.", messages.SUCCESS)
+        return None

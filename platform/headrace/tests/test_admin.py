@@ -300,9 +300,14 @@ def test_it_shows_unpriced_and_unknown_as_such(alice: Client) -> None:
 
 
 def test_it_replays_dead_letters(alice: Client) -> None:
-    letter = DeadLetter.objects.get()
-    alice.post(reverse("admin:billing_deadletter_changelist"), {"action": "replay", "_selected_action": [letter.pk]})
+    letter, page = DeadLetter.objects.get(), reverse("admin:billing_deadletter_changelist")
+    said = {"action": "replay", "_selected_action": [letter.pk]}
+    assert "charged to its tenant" in alice.post(page, said).content.decode()
+    assert DeadLetter.objects.get().replayed_at is None
+    alice.post(page, said | {"sure": "yes"})
     assert DeadLetter.objects.get().replayed_at is not None
+    entry = AuditEntry.objects.filter(subject__startswith="billing_deadletter")[0]
+    assert (entry.who, entry.action, list(entry.after or {})) == ("alice-the-operator", "changed", ["replayed_at"])
     with connect() as client:
         assert client.xlen("hr:usage") == 1
 

@@ -56,7 +56,10 @@ def test_it_suspends_tenants_once_somebody_said_yes(alice: Client) -> None:
     alice.post(TENANTS, said | {"sure": "yes"})
     assert is_suspended()
     assert_on_record()
-    alice.post(TENANTS, {"action": "resume", "_selected_action": ["acme"]})
+    said["action"] = "resume"
+    assert "Let these tenants in again?" in alice.post(TENANTS, said).content.decode()
+    assert is_suspended()
+    alice.post(TENANTS, said | {"sure": "yes"})
     assert not is_suspended()
 
 
