@@ -56,10 +56,10 @@ class Usage(msgspec.Struct):
 
 
 class _Bare(msgspec.Struct):
-    """The counts alone, of a usage object whose details have a form that nobody knows."""
+    """The counts alone, of a usage object whose details have a form that nobody knows, or that writes 9 as 9.0."""
 
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
+    prompt_tokens: int | float | None = None
+    completion_tokens: int | float | None = None
 
 
 class Timings(msgspec.Struct):
@@ -282,7 +282,11 @@ def _decoded(raw: msgspec.Raw) -> Usage | None:
         bare = _bare.decode(raw)
     except msgspec.DecodeError:
         return None
-    return Usage(bare.prompt_tokens, bare.completion_tokens)
+    return Usage(_whole(bare.prompt_tokens), _whole(bare.completion_tokens))
+
+
+def _whole(number: float | None) -> int | None:
+    return None if number is None or number % 1 else int(number)
 
 
 def as_openai(counts: Counts) -> dict[str, Any]:

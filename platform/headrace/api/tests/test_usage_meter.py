@@ -217,6 +217,7 @@ def test_it_keeps_the_text_until_an_upstream_counts_credibly() -> None:
         {"prompt_tokens_details": {"cached_tokens": "12"}},
         {"completion_tokens_details": {"reasoning_tokens": 1.5}},
         {"total_tokens": "38", "cached_tokens": {}},
+        {"prompt_tokens": 30.0, "completion_tokens": 8.0},
     ],
 )
 def test_it_takes_the_counts_of_a_usage_whose_details_nobody_knows(odd: dict[str, Any]) -> None:
