@@ -29,6 +29,10 @@ class Credit(models.Model):
 
     def clean(self) -> None:
         super().clean()
+        if self.tenant_id and self.currency != self.tenant.currency:
+            raise ValidationError(
+                {"currency": f"The tenant is invoiced in {self.tenant.currency}: it would not be used."}
+            )
         if self.amount is not None and self.currency and self.amount != whole_units(self.amount, self.currency):
             raise ValidationError(
                 {"amount": f"{self.currency} has no such small units: an invoice could not use them."}

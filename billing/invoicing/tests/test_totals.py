@@ -128,8 +128,11 @@ def test_it_uses_no_more_of_a_credit_than_there_is(acme: Tenant, currency: str, 
     credit = Credit.objects.create(tenant=acme, amount=granted, currency=currency, reason="outage")
     invoice = finalise(close(utc("2026-04-02"))[0])
     assert (invoice.total, credit.remaining) == (5 - D(used), D(granted) - D(used))
+    acme.refresh_from_db()
     with pytest.raises(ValidationError, match="no such small units"):
         Credit(tenant=acme, amount=D(granted), currency=currency, reason="outage").full_clean()
+    with pytest.raises(ValidationError, match=f"is invoiced in {currency}"):
+        Credit(tenant=acme, amount=1, currency="CHF", reason="outage").full_clean()
 
 
 @pytest.mark.django_db
