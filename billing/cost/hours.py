@@ -25,57 +25,72 @@ _LATE = timedelta(minutes=2)
 _PERIOD = timedelta(seconds=10)
 
 # Hours of each pool that were sampled or used. `span` is how many seconds could have been sampled (none before the
-# pool's first sample or, where it never was, its first use, nor to come), `main` the currency of most of the cost. A
-# replica's rate counts for the best hour where at least one was up for half of it. Buckets are local days and months;
-# hours, which a clock set back has twice, are of UTC. A bucket has the hours that begin in it; those that nobody
-# sampled or used are what is left of its span.
+# pool's first sample or, where it never was, its first use, nor to come), `main` the currency of most of the cost, or
+# of all of it where the hour `is_plain`. `kind` is twice the pool's number, and one more where the hour was seen: one
+# number to group by. A replica's rate counts for the best hour where at least one was up for half of it. Buckets are
+# local days and months; hours, which a clock set back has twice, are of UTC. A bucket has the hours that begin in it;
+# those that nobody sampled or used are what is left of its span.
 _NEXT_HOUR = "date_trunc('hour', {} + interval '1 hour' - interval '1 microsecond', 'UTC')"  # of UTC, unless it is one
-_HOURS = f"""
-WITH pools AS (
-    SELECT * FROM unnest(%(pools)s::text[], %(firsts)s::timestamptz[], %(untils)s::timestamptz[])
+_SUMS = f"""
+WITH pools AS MATERIALIZED (
+    SELECT *, until - interval '1 hour' AS last_whole
+    FROM unnest(%(pools)s::text[], %(firsts)s::timestamptz[], %(untils)s::timestamptz[])
         WITH ORDINALITY AS p (pool, first_at, until, number)
 ), sampled AS (
-    SELECT number, hour, sum(up_seconds) AS up, sum(covered_seconds) AS covered,
-           (array_agg(currency ORDER BY cost DESC, currency))[1] AS main
-    FROM engines_poolhour JOIN pools USING (pool) WHERE hour >= %(first)s AND hour < %(end)s GROUP BY 1, 2
+    SELECT pool, hour, sum(up_seconds) AS up, sum(covered_seconds) AS covered, sum(cost) AS cost,
+           count(*) = 1 AS is_plain, max(currency) AS currency
+    FROM engines_poolhour
+    WHERE hour >= %(first)s AND hour < %(end)s AND (%(pool)s::text IS NULL OR pool = %(pool)s) GROUP BY 1, 2
 ), used AS (
-    SELECT number, hour, sum(output_tokens) AS output
-    FROM billing_targethour JOIN pools ON pool = target WHERE hour >= %(first)s AND hour < %(end)s GROUP BY 1, 2
+    SELECT target AS pool, hour, sum(output_tokens::float8) AS output
+    FROM billing_targethour
+    WHERE hour >= %(first)s AND hour < %(end)s AND (%(pool)s::text IS NULL OR target = %(pool)s) GROUP BY 1, 2
 ), hours AS (
-    SELECT *, coalesce(up, 0) AS up_seconds, greatest(0, date_part('epoch',
-               least(hour + interval '1 hour', until) - greatest(hour, first_at))) AS span
-    FROM sampled FULL JOIN used USING (number, hour) JOIN pools USING (number)
+    SELECT pool, number, hour, coalesce(up, 0) AS up, coalesce(covered, 0) AS covered, cost, is_plain,
+           coalesce(output, 0) AS output,
+           CASE WHEN is_plain IS FALSE THEN (
+               SELECT p.currency FROM engines_poolhour AS p WHERE p.pool = sampled.pool AND p.hour = sampled.hour
+               ORDER BY p.cost DESC, p.currency LIMIT 1
+           ) ELSE currency END AS main,
+           CASE WHEN hour BETWEEN first_at AND last_whole THEN 3600 ELSE greatest(0, date_part('epoch',
+               least(hour + interval '1 hour', until) - greatest(hour, first_at))) END AS span
+    FROM sampled FULL JOIN used USING (pool, hour) JOIN pools USING (pool)
+    OFFSET 0  -- a span is not to be worked out anew wherever it is named
 ), judged AS MATERIALIZED (
-    SELECT number, pool, hour, main, up_seconds, output, span, greatest(0, span - coalesce(covered, 0)) AS gap,
-           span < {_MIN_SPAN} OR coalesce(covered, 0) >= {SEEN_SHARE} * span AS seen,
+    SELECT pool, hour, main, up, output, cost, is_plain, span, greatest(0, span - covered) AS gap,
+           2 * number + (span < {_MIN_SPAN} OR covered >= {SEEN_SHARE} * span)::int AS kind,
            CASE WHEN %(by)s = 'hour' THEN hour AT TIME ZONE 'UTC'
                 ELSE date_trunc(%(by)s, hour AT TIME ZONE %(zone)s) END AS bucket
     FROM hours
+), alike AS MATERIALIZED (
+    SELECT kind, bucket, main, sum(up) AS up, sum(gap) AS gap, sum(span) AS span, max(hour) AS last_hour,
+           max(output / (up / 3600)) FILTER (WHERE kind %% 2 = 1 AND span >= 1800 AND up >= 1800) AS best,
+           sum(cost) FILTER (WHERE is_plain) AS cost
+    FROM judged GROUP BY 1, 2, 3
 ), unit AS (
     SELECT CASE WHEN %(by)s = 'hour' THEN 'UTC' ELSE %(zone)s END AS zone, ('1 ' || %(by)s)::interval AS step
 ), buckets AS (
-    SELECT pool, bucket, date_part('epoch', least({_NEXT_HOUR.format("(bucket + step) AT TIME ZONE zone")}, until)
+    SELECT number, bucket, date_part('epoch', least({_NEXT_HOUR.format("(bucket + step) AT TIME ZONE zone")}, until)
                - greatest({_NEXT_HOUR.format("bucket AT TIME ZONE zone")}, %(first)s, first_at)) AS span
     FROM pools, unit, generate_series(
         date_trunc(%(by)s, date_trunc('hour', greatest(%(first)s, first_at), 'UTC') AT TIME ZONE zone),
         (until - interval '1 microsecond') AT TIME ZONE zone, step) AS bucket
-)"""
-_SUMS = f"""{_HOURS}
-SELECT pool, bucket, seen, main, NULL AS model, NULL AS currency, sum(up_seconds), sum(gap), max(hour),
-       max(coalesce(output, 0) / (up_seconds / 3600)) FILTER (WHERE seen AND span >= 1800 AND up_seconds >= 1800),
-       0, 0, 0, 0
-FROM judged GROUP BY 1, 2, 3, 4
+)
+SELECT kind, bucket, main, NULL AS model, main AS currency, up, gap, last_hour, best, 0, 0, 0, cost FROM alike
 UNION ALL
-SELECT pool, bucket, false, NULL, NULL, NULL, 0, span - coalesce(known, 0), NULL, NULL, 0, 0, 0, 0
-FROM buckets LEFT JOIN (SELECT pool, bucket, sum(span) AS known FROM judged GROUP BY 1, 2) AS j USING (pool, bucket)
+SELECT 2 * number, bucket, NULL, NULL, NULL, 0, span - coalesce(known, 0), NULL, NULL, 0, 0, 0, NULL
+FROM buckets LEFT JOIN (SELECT kind / 2 AS number, bucket, sum(span) AS known FROM alike GROUP BY 1, 2) AS known
+    USING (number, bucket)
 WHERE span - coalesce(known, 0) > 0.5
 UNION ALL
-SELECT j.pool, bucket, seen, main, NULL, currency, 0, 0, NULL, NULL, 0, 0, 0, sum(cost)
-FROM judged AS j JOIN engines_poolhour AS p ON p.pool = j.pool AND p.hour = j.hour GROUP BY 1, 2, 3, 4, 6
+SELECT kind, bucket, main, NULL, currency, 0, 0, NULL, NULL, 0, 0, 0, sum(p.cost)
+FROM judged JOIN engines_poolhour AS p USING (pool, hour) WHERE NOT is_plain GROUP BY 1, 2, 3, 5
 UNION ALL
-SELECT j.pool, bucket, seen, main, model, currency, 0, 0, NULL, NULL,
-       sum(input_tokens - cached_input_tokens), sum(cached_input_tokens), sum(output_tokens), sum(cost)
-FROM judged AS j JOIN billing_targethour AS t ON t.target = j.pool AND t.hour = j.hour GROUP BY 1, 2, 3, 4, 5, 6
+SELECT kind, bucket, main, model, currency, 0, 0, NULL, NULL, sum(input_tokens - cached_input_tokens)::bigint,
+       sum(cached_input_tokens)::bigint, sum(output_tokens)::bigint, sum(t.cost)
+FROM judged JOIN billing_targethour AS t ON target = pool AND t.hour = judged.hour
+WHERE t.hour >= %(first)s AND t.hour < %(end)s AND (%(pool)s::text IS NULL OR target = %(pool)s)
+GROUP BY 1, 2, 3, 4, 5
 """
 
 
@@ -126,21 +141,24 @@ def read(start: datetime, end: datetime, *, by: str, zone: str, pool: str | None
     """Of each pool that was sampled or used in the hours that touch [start, end), what it did, in order of time."""
     pools = _pools(pool, now)
     first = start.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    names = list(pools)
     found: dict[str, Worked] = {}
     stretches: dict[tuple[Any, ...], Stretch] = {}
-    for name, bucket, seen, main, *sums in sorted(_rows(pools, first, end, by, zone), key=lambda row: row[:2]):
-        worked = found.setdefault(name, Worked())
-        if (stretch := stretches.get((name, bucket, seen, main))) is None:
-            stretch = stretches[name, bucket, seen, main] = Stretch(bucket, seen, main)
+    for kind, bucket, main, *sums in sorted(_rows(pools, first, end, by, zone, pool), key=lambda row: row[:2]):
+        number, seen = divmod(kind, 2)
+        worked = found.setdefault(names[number - 1], Worked())
+        if (stretch := stretches.get((kind, bucket, main))) is None:
+            stretch = stretches[kind, bucket, main] = Stretch(bucket, bool(seen), main)
             worked.stretches.append(stretch)
         _add(worked, stretch, *sums)
     return found
 
 
 def _rows(
-    pools: dict[str, tuple[datetime, datetime]], first: datetime, end: datetime, by: str, zone: str
+    pools: dict[str, tuple[datetime, datetime]], first: datetime, end: datetime, by: str, zone: str, pool: str | None
 ) -> Iterator[tuple[Any, ...]]:
     values: dict[str, Any] = {
+        "pool": pool,
         "pools": list(pools),
         "firsts": [first_at for first_at, _ in pools.values()],
         "untils": [min(end, until) for _, until in pools.values()],
@@ -150,8 +168,8 @@ def _rows(
         "zone": zone,
     }
     with transaction.atomic(), connection.cursor() as cursor:
-        # It is taken to add up a few hundred rows, for which sorting would do; of a year they are ten thousands.
-        cursor.execute("SET LOCAL enable_sort = off")
+        # It is taken to add up a few hundred rows, for which these would do; of a year they are ten thousands.
+        cursor.execute("SET LOCAL enable_sort = off; SET LOCAL enable_nestloop = off")
         cursor.execute(_SUMS, values)
         yield from cursor.fetchall()
 
@@ -165,23 +183,23 @@ def _add(
     gap: float,
     last_hour: datetime | None,
     best: float | None,
-    uncached: Decimal,
-    cached: Decimal,
-    output: Decimal,
-    amount: Decimal,
+    uncached: int,
+    cached: int,
+    output: int,
+    amount: Decimal | None,
 ) -> None:
-    if currency is None:
-        stretch.up_seconds += up_seconds
-        stretch.gap += gap
-        stretch.last_hour = last_hour or stretch.last_hour
-        worked.best = max(filter(None, (worked.best, float(best or 0))), default=None)
-    elif model is None:
-        stretch.cost[currency] = amount
-    else:
+    if model is not None and currency is not None:
         use = stretch.uses.setdefault(model, Use())
-        use.tokens += Tokens(int(uncached), int(cached), int(output))
+        use.tokens += Tokens(uncached, cached, output)
         if amount:
             use.charged[currency] = amount
+        return
+    stretch.up_seconds += up_seconds
+    stretch.gap += gap
+    stretch.last_hour = last_hour or stretch.last_hour
+    worked.best = max(filter(None, (worked.best, best)), default=None)
+    if currency is not None and amount is not None:
+        stretch.cost[currency] = stretch.cost.get(currency, Decimal(0)) + amount
 
 
 def _pools(pool: str | None, now: datetime) -> dict[str, tuple[datetime, datetime]]:

@@ -7,9 +7,10 @@ are converted at the rate of the bucket's first day; where one is missing the li
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from billing.cost import hosted as hosted_prices
@@ -154,104 +155,125 @@ class _Maker:
         shown = self._asked.currency or currency
         rate = self._exchange.rate(currency, shown, day) if currency else None
         seen = [hour for hour in mine if hour.is_seen and hour.cost]
-        cost = self._converted(seen, currency, rate)
-        models = sorted({model for hour in mine for model in hour.uses}) or [""]
-        everything = sum((hour.tokens for hour in seen), NONE).all
-        base = Line(
+        work = sum((hour.tokens for hour in seen), NONE)
+        seen_hours = sum(hour.up_seconds for hour in seen) / 3600
+        whole = _Whole(
             start=start,
-            pool=self._pool,
-            model="",
+            day=day,
             currency=shown,
+            mine=mine,
+            seen=seen,
             cost=self._converted(mine, currency, rate),
+            seen_cost=self._converted(seen, currency, rate),
+            seen_hours=seen_hours,
+            seen_tokens=work.all,
+            used=utilisation(work.output, seen_hours, self._best),
             up_hours=round(sum(hour.up_seconds for hour in mine) / 3600, 4),
             gap_seconds=round(sum(hour.gap for hour in mine), 1),
-            tokens=NONE,
             missing=(f"{currency}/{shown}",) if currency and rate is None else (),
         )
-        found = []
-        for model in models:
-            if self._asked.model is None or model == self._asked.model:
-                found.append(self._of_model(base, mine, seen, cost, model, everything, day))
-        return found
+        models = sorted({model for hour in mine for model in hour.uses}) or [""]
+        return [self._of_model(whole, model) for model in models if self._asked.model in {None, model}]
 
     @staticmethod
     def _converted(hours: list[Stretch], currency: str, rate: Decimal | None) -> Decimal | None:
         costs = [hour.cost[currency] for hour in hours if currency in hour.cost]
         return None if rate is None or not costs else sum(costs, Decimal(0)) * rate
 
-    def _of_model(
-        self,
-        base: Line,
-        mine: list[Stretch],
-        seen: list[Stretch],
-        cost: Decimal | None,
-        model: str,
-        everything: int,
-        day: date,
-    ) -> Line:
-        tokens = sum((hour.uses[model].tokens for hour in mine if model in hour.uses), NONE)
-        counted = sum((hour.uses[model].tokens for hour in seen if model in hour.uses), NONE)
-        pool_output = sum(hour.tokens.output for hour in seen)
-        up_hours = sum(hour.up_seconds for hour in seen) / 3600
-        share = Decimal(counted.all) / everything if everything else Decimal(1)
-        mine_cost = None if cost is None else cost * share
-        used = utilisation(pool_output, up_hours, self._best)
+    def _of_model(self, whole: "_Whole", model: str) -> Line:
+        tokens = sum((hour.uses[model].tokens for hour in whole.mine if model in hour.uses), NONE)
+        counted = sum((hour.uses[model].tokens for hour in whole.seen if model in hour.uses), NONE)
+        share = Decimal(counted.all) / whole.seen_tokens if whole.seen_tokens else Decimal(1)
+        mine_cost = None if whole.seen_cost is None else whole.seen_cost * share
         per_output, per_token = per_million(mine_cost, counted.output), per_million(mine_cost, counted.all)
         full_output = full_token = None
-        if used and per_output is not None and per_token is not None:
+        if whole.used and per_output is not None and per_token is not None:
             # The model's share of the pool's work stays as it was; the same hours simply do more.
-            full_output, full_token = (rounded(each * Decimal(str(used))) for each in (per_output, per_token))
+            used = Decimal(str(whole.used))
+            full_output, full_token = rounded(per_output * used), rounded(per_token * used)
         elif not counted.output:
-            full_output = full_load(cost, up_hours, self._best)
-        charged, missing = self._charged(mine, model, base.currency, day)
-        total = None if base.cost is None else base.cost * share
-        line = replace(
-            base,
+            full_output = full_load(whole.seen_cost, whole.seen_hours, self._best)
+        charged, missing = self._charged(whole, model)
+        total = None if whole.cost is None else whole.cost * share
+        hosted = self._hosted(whole, model, counted, full_output)
+        return Line(
+            start=whole.start,
+            pool=self._pool,
             model=model,
+            currency=whole.currency,
             cost=None if total is None else rounded(total),
+            up_hours=whole.up_hours,
+            gap_seconds=whole.gap_seconds,
             tokens=tokens,
             per_output=per_output,
             per_token=per_token,
             full_per_output=full_output,
             full_per_token=full_token,
-            utilisation=None if used is None else round(used, 4),
+            utilisation=None if whole.used is None else round(whole.used, 4),
             charged=None if charged is None else rounded(charged),
             charged_per_output=per_million(charged, tokens.output),
             margin=None if charged is None or total is None else rounded(charged - total),
-            missing=tuple(dict.fromkeys([*base.missing, *missing])),
+            hosted=hosted.name,
+            hosted_per_output=hosted.per_output,
+            hosted_per_token=hosted.per_token,
+            break_even=hosted.break_even,
+            missing=tuple(dict.fromkeys([*whole.missing, *missing, *hosted.missing])),
         )
-        return self._beside_hosted(line, counted, day)
 
-    def _charged(self, hours: list[Stretch], model: str, currency: str, day: date) -> tuple[Decimal | None, list[str]]:
-        """What tenants were charged, in `currency`; None with the rates that are missing for it."""
+    def _charged(self, whole: "_Whole", model: str) -> tuple[Decimal | None, list[str]]:
+        """What tenants were charged, in the line's currency; None with the rates that are missing for it."""
         total, missing = Decimal(0), []
-        for hour in hours:
+        for hour in whole.mine:
             for theirs, amount in hour.uses[model].charged.items() if model in hour.uses else ():
-                rate = self._exchange.rate(theirs, currency, day) if currency else None
+                rate = self._exchange.rate(theirs, whole.currency, whole.day) if whole.currency else None
                 if rate is None:
-                    missing.append(f"{theirs}/{currency or '?'}")
+                    missing.append(f"{theirs}/{whole.currency or '?'}")
                 else:
                     total += amount * rate
         return (None if missing else total), missing
 
-    def _beside_hosted(self, line: Line, tokens: Tokens, day: date) -> Line:
-        hosted = self._asked.hosted or self._listed.get(line.model)
-        if hosted is None or not line.currency or not tokens.all:
-            return line
-        rate = self._exchange.rate(hosted.currency, line.currency, day)
+    def _hosted(self, whole: "_Whole", model: str, tokens: Tokens, full_output: Decimal | None) -> "_Beside":
+        hosted = self._asked.hosted or self._listed.get(model)
+        if hosted is None or not whole.currency or not tokens.all:
+            return _NOTHING
+        rate = self._exchange.rate(hosted.currency, whole.currency, whole.day)
         if rate is None:
-            missing = f"{hosted.currency}/{line.currency}"
-            return replace(line, hosted=hosted.name, missing=tuple(dict.fromkeys([*line.missing, missing])))
+            return _Beside(hosted.name, missing=(f"{hosted.currency}/{whole.currency}",))
         cost = hosted.cost(tokens) * rate
         per_output = per_million(cost, tokens.output)
-        even = break_even(line.full_per_output, per_output)
-        return replace(
-            line,
-            hosted=hosted.name,
-            hosted_per_output=per_output,
-            hosted_per_token=per_million(cost, tokens.all),
-            break_even=None if even is None else round(even, 4),
-        )
+        even = break_even(full_output, per_output)
+        return _Beside(hosted.name, per_output, per_million(cost, tokens.all), None if even is None else round(even, 4))
+
+
+class _Whole(NamedTuple):
+    """What a bucket's lines in one currency share. `seen...`: of the hours that figures per million are of."""
+
+    start: datetime
+    day: date
+    currency: str
+    mine: list[Stretch]
+    seen: list[Stretch]
+    cost: Decimal | None
+    seen_cost: Decimal | None
+    seen_hours: float
+    seen_tokens: int
+    used: float | None
+    up_hours: float
+    gap_seconds: float
+    missing: tuple[str, ...]
+
+
+class _Beside(NamedTuple):
+    """What a hosted provider would have asked for a line's tokens."""
+
+    name: str = ""
+    per_output: Decimal | None = None
+    per_token: Decimal | None = None
+    break_even: float | None = None
+    missing: tuple[str, ...] = ()
+
+
+_NOTHING = _Beside()
 
 
 def default_span(by: str, now: datetime, zone: ZoneInfo) -> tuple[datetime, datetime]:
