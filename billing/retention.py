@@ -1,4 +1,4 @@
-"""How long records are kept: whole months, by dropping their partition. Hours, prices and invoices stay for good.
+"""How long records are kept: whole months, by dropping their partition. Hours, days, prices, invoices stay for good.
 
 A month goes only when nothing can still be made of its records: KEEPERS say what it is needed for.
 """

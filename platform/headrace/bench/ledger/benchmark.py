@@ -59,8 +59,9 @@ class Ledger(Benchmark):
             [row("drain", count=one.records, seconds=one.seconds) for one in drained],
             [Target("records a second, drained", rate, DRAIN_TARGET, is_floor=True)],
             [
-                "drain: from entries in Valkey (appendfsync always) to committed rows in Postgres (fsync on), records"
-                f" and hours in one transaction, by {options['processes']} processes; every round's rows were counted."
+                "drain: from entries in Valkey (appendfsync always) to committed rows in Postgres (fsync on), records,"
+                " hours and days in one transaction, by"
+                f" {options['processes']} processes; every round's rows were counted."
             ],
         )
 

@@ -21,7 +21,7 @@ from headrace.portal.request import PortalRequest
 from tenants.models import ApiKey, Tenant
 
 PAGE = 50
-SHOWN_RECORDS = 100
+SHOWN_RECORDS = 50
 MOST_RECORDS = 50_000  # of one download
 TITLES = {"pdf": "PDF", "csv": "CSV", "xlsx": "Excel", "json": "JSON", "focus": "FOCUS 1.2"}
 
