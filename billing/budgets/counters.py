@@ -14,7 +14,7 @@ from django.db import connection
 
 from billing import drain, drain_lock
 from billing.budgets.windows import Window
-from billing.budgets.zones import SELECT, Zones
+from billing.budgets.zones import SELECT, SELECT_OF, Zones
 from billing.models import Budget
 from billing.usage import iso
 from tenants.meters import counters
@@ -52,15 +52,20 @@ class Part(NamedTuple):
         return key_of(self.budget.pk, self.window.start_ms)
 
 
-def read_zones() -> Zones:
+def read_zones(tenants: Iterable[str] | None = None) -> Zones:
+    """Of these tenants, or of all."""
     with connection.cursor() as cursor:
-        cursor.execute(SELECT)
+        if tenants is None:
+            cursor.execute(SELECT)
+        else:
+            cursor.execute(SELECT_OF, [list(tenants)])
         return Zones(cursor.fetchall())
 
 
 def current(budgets: Iterable[Budget], now: datetime, *, zones: Zones | None = None) -> list[Part]:
     """The windows in which `now` lies."""
-    zones = zones or read_zones()
+    budgets = list(budgets)
+    zones = zones or read_zones({budget.tenant_id for budget in budgets})
     return [Part(budget, zones.window_at(budget.tenant_id, budget.period, now)) for budget in budgets]
 
 
