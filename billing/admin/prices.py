@@ -21,7 +21,8 @@ FIELDS = (
     ("model", "currency"),
     ("target", "tenant"),
     ("input", "cached_input", "output"),
-    ("cache_hit", "effective_from"),
+    ("cache_hit",),
+    ("effective_from",),
 )
 SCOPE = ("model", "target", "tenant", "currency")
 COLOURS = {"in force": "success", "superseded": "info", "to come": "warning"}
@@ -31,6 +32,10 @@ class PriceForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Price
         fields = tuple(name for row in FIELDS for name in row)
+        help_texts = {
+            "effective_from": "In UTC. Requests admitted from then on are charged by it. One in force can no longer be "
+            "changed or removed: a newer one takes its place."
+        }
 
     def clean_tenant(self) -> str:
         slug: str = self.cleaned_data["tenant"]
