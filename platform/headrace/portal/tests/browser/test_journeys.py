@@ -78,6 +78,7 @@ def test_it_stops_a_stream_and_the_engine_with_it(
         page.get_by_role("button", name="Send").click()
         expect(page.locator("#ttft")).to_contain_text("ms", timeout=15_000)
         eventually(lambda: upstream.stats()["open"] == 1, 20)
+        expect(page.locator("#cost")).to_contain_text("over 0.")
         page.get_by_role("button", name="Stop").click()
         expect(page.get_by_text("Stopped.")).to_be_visible()
         eventually(lambda: upstream.stats()["open"] == 0, 5)

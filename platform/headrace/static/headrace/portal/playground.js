@@ -77,12 +77,16 @@ function count(state, isOver) {
   if (state.first) figure("ttft", `${Math.round(state.first - state.began)} ms`);
   if (seconds > 0.2 || isOver) figure("speed", state.first && seconds > 0 ? (output / seconds).toFixed(1) : "–");
   figure("output", state.usage || !isOver ? String(output) : `about ${output}`);
-  if (!state.usage) return;
+  const rates = JSON.parse(form.dataset.rates)[state.model];
+  const money = (cost) => (rates ? `${(cost / 1e6).toFixed(6)} ${form.dataset.currency}` : "unpriced");
+  if (!state.usage) {
+    // What the prompt came to is told at the end alone.
+    if (output) figure("cost", `${rates ? "over " : ""}${money(output * rates?.[2])}`);
+    return;
+  }
   const cached = state.usage.prompt_tokens_details?.cached_tokens ?? 0;
   figure("cached", `${state.usage.prompt_tokens}, ${cached}`);
-  const rates = JSON.parse(form.dataset.rates)[state.model];
-  const cost = rates && ((state.usage.prompt_tokens - cached) * rates[0] + cached * rates[1] + output * rates[2]) / 1e6;
-  figure("cost", rates ? `${cost.toFixed(6)} ${form.dataset.currency}` : "unpriced");
+  figure("cost", money((state.usage.prompt_tokens - cached) * rates?.[0] + cached * rates?.[1] + output * rates?.[2]));
 }
 
 function finish(text, id) {
