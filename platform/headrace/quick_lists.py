@@ -1,9 +1,11 @@
-"""Unfold's lists, made faster: it makes a list's headings anew for each row, and each row's box out of four templates.
+"""Unfold's lists, made faster: it makes a list's headings anew for each row, each row's box out of four templates, and
+each label out of two.
 
-Both were a third of a page of 25 rows. What a reader sees is the same, to the letter.
+They were a third of a page of 25 rows. What a reader sees is the same, to the letter.
 """
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any
 
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
@@ -20,6 +22,7 @@ def quicken() -> None:
     """Once for each process."""
     box = admin.checkbox.render(ACTION_CHECKBOX_NAME, _PLACE)
     unfold_list.result_headers = _once(unfold_list.result_headers)
+    unfold_list.display_for_label = _remembered(unfold_list.display_for_label)
     admin.ModelAdmin.action_checkbox = _box(box, admin.ModelAdmin.action_checkbox)
 
 
@@ -39,3 +42,17 @@ def _box(template: str, original: Any) -> Callable[[Any, Model], SafeString]:
 
     action_checkbox.short_description = original.short_description  # type: ignore[attr-defined]
     return action_checkbox
+
+
+def _remembered(make: Callable[[Any, str, Any], SafeString]) -> Callable[[Any, str, Any], SafeString]:
+    """A label is its words and its colour; there are few of both."""
+
+    @lru_cache(maxsize=256)
+    def made(words: str, colour: str | None) -> SafeString:
+        return make(words, "", {words: colour})
+
+    def display_for_label(value: Any, empty: str, label: Any) -> SafeString:
+        is_plain = type(value) is str and isinstance(label, dict)
+        return made(value, label.get(value)) if is_plain else make(value, empty, label)
+
+    return display_for_label

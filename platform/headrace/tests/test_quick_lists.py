@@ -71,3 +71,17 @@ def test_it_counts_a_tenants_projects_and_keys_each_by_itself(alice: Client) -> 
     assert alice.get(reverse("admin:tenants_tenant_changelist"), {"o": "-8"}).status_code == 200  # by the keys
     for project in alice.get(reverse("admin:tenants_project_changelist")).context["cl"].result_list:
         assert project.n_keys == project.keys.count()
+
+
+def test_it_gives_equal_words_the_colour_that_their_list_says() -> None:
+    red, green = (unfold_list.display_for_label("late", "-", {"late": colour}) for colour in ("danger", "success"))
+    assert "bg-red-100" in red
+    assert "bg-green-100" in green
+    assert "&lt;b&gt;" in unfold_list.display_for_label("<b>", "-", {})
+
+
+def test_it_marks_the_page_shown_in_the_sidebar(alice: Client) -> None:
+    for name in ("admin:index", KEYS, "costs:page"):
+        page = alice.get(reverse(name)).content.decode()
+        marked = re.findall(r'<a href="([^"]*)" class="[^"]* active">', page)
+        assert marked == [reverse(name)]
