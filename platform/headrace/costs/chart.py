@@ -15,8 +15,8 @@ MOST_SERIES = 6
 
 @dataclass(frozen=True)
 class Point:
-    x: float
-    y: float
+    x: str
+    y: str
     words: str
 
 
@@ -85,7 +85,7 @@ def _series(
             continue
         y = _height(float(value), top)
         pieces[-1].append(f"{x:.1f},{y:.1f}")
-        points.append(Point(x, y, f"{name}, {when(start, by)}: {value:,.4f}"))
+        points.append(Point(f"{x:.1f}", f"{y:.1f}", f"{name}, {when(start, by)}: {value:,.4f}"))
     return Series(name, number, [" ".join(piece) for piece in pieces if piece], points)
 
 

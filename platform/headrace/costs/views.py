@@ -22,7 +22,7 @@ from tenants.currencies import check_currency
 from tenants.time_zones import check_time_zone
 
 # A table is for reading; longer ones are for the command line.
-MOST_LINES = 100
+MOST_LINES = 50
 _LONGEST = {"hour": timedelta(days=31), "day": timedelta(days=400), "month": timedelta(days=4000)}
 
 
