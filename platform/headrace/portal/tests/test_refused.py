@@ -111,7 +111,9 @@ def test_its_csv_shows_keys_to_whom_the_page_does_and_no_formula(cast: Cast) -> 
     key = cast.acme.key.pk
     refuse(cast.acme.tenant, key, "no_capacity", 5)
     refuse(cast.acme.tenant, "-1+cmd", "=HYPERLINK(1)", 4)
-    first, second = table("alice", "by=key")
+    refuse(cast.acme.tenant, " =1", "\uff1d1", 3)
+    first, second, third = table("alice", "by=key")
+    assert (third["key"], third["code"]) == ("' =1", "'\uff1d1")
     assert (first["project"], first["key"], first["key_name"]) == ("web", key, "web/acme-key")
     assert (second["key"], second["code"], second["reason"]) == ("'-1+cmd", "'=HYPERLINK(1)", "'=HYPERLINK(1)")
     assert list(table("fay", "by=key")[0]) == ["project", "code", "reason", "requests"]

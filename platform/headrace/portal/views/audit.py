@@ -14,6 +14,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.utils.formats import date_format
 
+from billing.exports.cells import text_cell
 from headrace.portal.request import PortalRequest, asked
 from tenants.models import AuditEntry
 
@@ -54,15 +55,10 @@ def export(request: PortalRequest) -> HttpResponse:
     for entry in AuditEntry.objects.of(request.tenant.pk).order_by("-id")[:MOST].iterator(chunk_size=1000):
         at = entry.at.astimezone(UTC).isoformat(timespec="milliseconds")
         values = [json.dumps(each, ensure_ascii=False) if each else "" for each in (entry.before, entry.after)]
-        table.writerow([at, *map(spreadsheet_safe, (entry.who, entry.origin, entry.action, entry.subject)), *values])
+        table.writerow([at, *map(text_cell, (entry.who, entry.origin, entry.action, entry.subject)), *values])
     response = HttpResponse(text.getvalue(), content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="audit-{request.tenant.slug}.csv"'
     return response
-
-
-def spreadsheet_safe(text: str) -> str:
-    """Names are people's own: one that a spreadsheet would take for a formula is quoted."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
 def _shown(entry: AuditEntry) -> Shown:

@@ -10,12 +10,12 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 
+from billing.exports.cells import text_cell
 from billing.models import RefusedHour
 from headrace.portal import refused
 from headrace.portal.access import May
 from headrace.portal.period import CHOICES, Period, period
 from headrace.portal.request import PortalRequest, asked
-from headrace.portal.views.audit import spreadsheet_safe
 from headrace.portal.views.budgets import key_names
 from headrace.portal.views.charting import MOST_DRAWN, stacked
 
@@ -46,7 +46,7 @@ def export(request: PortalRequest) -> HttpResponse:
     by = by if by in tables else "reason"
     text = io.StringIO()
     for line in tables[by](request, span, rows):
-        csv.writer(text).writerow([spreadsheet_safe(each) if isinstance(each, str) else each for each in line])
+        csv.writer(text).writerow([text_cell(each) if isinstance(each, str) else each for each in line])
     response = HttpResponse(text.getvalue(), content_type="text/csv; charset=utf-8")
     name = f"refused-{request.tenant.slug}-{span.name}-by-{by}.csv"
     response["Content-Disposition"] = f'attachment; filename="{name}"'

@@ -11,13 +11,13 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 
+from billing.exports.cells import text_cell
 from headrace.portal import cells, figures, labelled
 from headrace.portal.cells import Source
 from headrace.portal.labelled import BY_LABEL
 from headrace.portal.period import CHOICES, Period, period
 from headrace.portal.request import PortalRequest, asked
 from headrace.portal.rollups import DIMENSIONS, rollups
-from headrace.portal.views.audit import spreadsheet_safe
 from headrace.portal.views.charting import MOST_DRAWN, chart, stacked
 from tenants.models import ApiKey, Tenant
 
@@ -90,16 +90,16 @@ def export(request: PortalRequest) -> HttpResponse:
     names = _key_names(tenant, {line.name for line in report.lines} if report.by == "key" else set())
     text = io.StringIO()
     table = csv.writer(text)
-    by = [spreadsheet_safe(report.by), "key_name"] if report.by == "key" else [spreadsheet_safe(report.by)]
+    by = [text_cell(report.by), "key_name"] if report.by == "key" else [text_cell(report.by)]
     counts = ["requests", "failed", "cancelled", "unpriced"]
     tokens = ["uncached_input_tokens", "cached_input_tokens", "output_tokens"]
     table.writerow([*by, *counts, *tokens, "cost", "currency"])
     for line in [*report.lines, report.total]:
         is_total = line is report.total
         name = "total" if is_total else line.name if isinstance(line.name, str) else _moment(line.name, report.by)
-        row: list[Any] = [spreadsheet_safe(name)]
+        row: list[Any] = [text_cell(name)]
         if report.by == "key":
-            row.append("" if is_total else spreadsheet_safe(names.get(name, "")))
+            row.append("" if is_total else text_cell(names.get(name, "")))
         cost = line.amount
         row += [line.requests, line.errors, line.cancelled, line.unpriced, line.uncached_tokens]
         row += [
