@@ -63,15 +63,20 @@ class Services:
             holder.close()
 
     def empty_tables(self) -> None:
-        """Remove every row, whoever wrote it; what migrations put there stays, and sequences go on."""
-        with psycopg.connect(self.database_url, autocommit=True) as connection:
+        """Remove every row, whoever wrote it; what migrations put there stays, and sequences go on.
+
+        Rows are deleted: most tables have none, and TRUNCATE makes each of them and its indexes anew.
+        """
+        with psycopg.connect(self.database_url) as connection:
             rows = connection.execute(
                 "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname = 'public'"
                 " AND tablename NOT IN ('django_migrations', 'django_content_type', 'auth_permission')"
             ).fetchall()
-            connection.execute("SET lock_timeout = '10s'")
-            connection.execute("SET session_replication_role = replica")  # no triggers: some rows are undeletable
-            connection.execute("TRUNCATE " + ", ".join(row[0] for row in rows))
+            tables = [row[0] for row in rows]
+            connection.execute("SET LOCAL lock_timeout = '10s'")
+            connection.execute("SET LOCAL session_replication_role = replica")  # no triggers: some rows are undeletable
+            connection.execute(f"LOCK {', '.join(tables)} IN SHARE ROW EXCLUSIVE MODE")  # whoever still writes is done
+            connection.execute("; ".join(f"DELETE FROM ONLY {table}" for table in tables))
 
     def stop(self) -> None:
         self.postgres.kill()  # nothing of it is kept
