@@ -29,15 +29,16 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
         assert up.stop() == 0
 
 
-def answer(up: Up) -> str:
+def answer(up: Up, *, most: int = 5) -> str:
     command = banner.curl(up.demo["url"], up.demo["api_key"], "smollm2")
+    command = command.replace('"stream": true', f'"stream": true, "max_tokens": {most}')
     return subprocess.run(["sh", "-c", command + " -s"], capture_output=True, text=True, check=False, timeout=60).stdout
 
 
 def test_it_prints_a_curl_line_that_streams(up: Up) -> None:
     (line,) = [line for line in up.output.splitlines() if line.startswith("curl ")]
     assert line == banner.curl(up.demo["url"], up.demo["api_key"], "smollm2")
-    events = answer(up).split("\n\n")
+    events = answer(up, most=20).split("\n\n")
     assert len(events) > 5
     assert "data: [DONE]" in events
 
