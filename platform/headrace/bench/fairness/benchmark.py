@@ -73,5 +73,5 @@ REAL_NOTE = (
     f"Real seconds, one replica; the room of {on_sglang.ROOM} tokens. People ask for {on_sglang.PEOPLE_PART:.0%}"
     " of what the engine does. Batch"
     f" keeps {on_sglang.FLOOD} requests asked, the twins {on_sglang.LESSER} and {on_sglang.GREATER}. What people leave"
-    " is what batch alone gets done in the highest class less what people do."
+    " is what batch alone gets done in the highest class, before and after, less what people do."
 )
