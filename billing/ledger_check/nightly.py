@@ -1,26 +1,20 @@
-"""The check that runs by itself: kept for the Overview, logged where it finds a difference, and a metric."""
+"""The check that runs by itself: kept for the Overview, logged where it finds a difference, and told in Redis to all
+who answer for metrics. After a loss of Redis it is there again the next night.
+"""
 
 import logging
-import os
 from datetime import timedelta
 from pathlib import Path
 
 import redis
 from django.utils import timezone
-from prometheus_client import Gauge
 
 from billing.ledger_check import report
 from billing.models import LedgerCheckRun
 
 KEPT = timedelta(days=90)
+DIFFERENCES = "hr:ledger:differences"
 log = logging.getLogger("headrace.ledger")
-
-Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]).mkdir(parents=True, exist_ok=True)
-DIFFERENCES = Gauge(
-    "headrace_ledger_differences",
-    "Differences that the last check of the ledger found.",
-    multiprocess_mode="mostrecent",
-)
 
 
 def check(client: "redis.Redis", *, spool: Path) -> LedgerCheckRun:
@@ -31,6 +25,6 @@ def check(client: "redis.Redis", *, spool: Path) -> LedgerCheckRun:
             log.error("ledger check, %s: %s", name, difference)
     if not found.is_clean:
         log.error("ledger check: %d differences; `manage.py ledger check` lists them", found.differences)
-    DIFFERENCES.set(found.differences)
+    client.set(DIFFERENCES, found.differences)
     LedgerCheckRun.objects.filter(at__lt=timezone.now() - KEPT).delete()
     return LedgerCheckRun.objects.create(differences=found.differences, report=found.as_object())

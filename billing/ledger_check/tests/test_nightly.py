@@ -15,7 +15,8 @@ pytestmark = pytest.mark.django_db
 
 def ran(tmp_path: Path) -> LedgerCheckRun:
     with connect() as client:
-        nightly.check(client, spool=tmp_path)
+        run = nightly.check(client, spool=tmp_path)
+        assert client.get(nightly.DIFFERENCES) == b"%d" % run.differences
     return LedgerCheckRun.objects.first() or pytest.fail("nothing was kept")
 
 
@@ -26,6 +27,6 @@ def test_it_keeps_what_it_found(tmp_path: Path, caplog: pytest.LogCaptureFixture
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
     damage("UPDATE billing_usagehour SET requests = 2")
     run = ran(tmp_path)
-    assert run.differences == 1
+    assert run.differences == 2  # from the records, and from the day
     assert "requests: records 1, hour 2" in caplog.text
     assert LedgerCheckRun.objects.count() == 2

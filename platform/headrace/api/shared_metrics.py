@@ -14,6 +14,7 @@ from prometheus_client.metrics_core import Metric
 
 from billing.dead_letters import BURIED
 from billing.invoicing import overdue
+from billing.ledger_check.nightly import DIFFERENCES
 from engines.load.figures import Fleet, Load, State
 from engines.load.picture import Picture
 from headrace.settlement.signs import RAN
@@ -79,18 +80,22 @@ async def of_usage(client: "redis.asyncio.Redis") -> list[Metric]:
         pipeline.get(BURIED)
         pipeline.hgetall(RAN)
         pipeline.get(overdue.KEY)
-        waiting, oldest, (seconds, _), buried, ran, noted = await pipeline.execute()
+        pipeline.get(DIFFERENCES)
+        waiting, oldest, (seconds, _), buried, ran, noted, differences = await pipeline.execute()
     age = max(0.0, int(seconds) - _milliseconds(oldest[0][0]) / 1000) if oldest else 0.0
     return [
-        *of_worker(ran, overdue.decode(noted), now=int(seconds)),
+        *of_worker(ran, overdue.decode(noted), differences, now=int(seconds)),
         GaugeMetricFamily("headrace_usage_waiting", "Settlements not yet in the ledger.", value=waiting),
         GaugeMetricFamily("headrace_usage_waiting_seconds", "Age of the oldest of them.", value=age),
         CounterMetricFamily("headrace_dead_letters", "Settlements the ledger could not take.", value=int(buried or 0)),
     ]
 
 
-def of_worker(ran: dict[bytes, bytes], waits: list[overdue.Waits] | None, *, now: int) -> list[Metric]:
-    """How long ago each of the worker's tasks last ran to its end (`now`: epoch seconds), and which invoices wait."""
+def of_worker(
+    ran: dict[bytes, bytes], waits: list[overdue.Waits] | None, differences: bytes | None, *, now: int
+) -> list[Metric]:
+    """How long ago each of the worker's tasks last ran to its end (`now`: epoch seconds), which invoices wait, and how
+    many differences the last check of the books found."""
     ages = GaugeMetricFamily("headrace_task_age_seconds", "Since a task of the worker last ran.", labels=("task",))
     for task, said in ran.items():
         at = said.partition(b" ")[0]
@@ -99,7 +104,10 @@ def of_worker(ran: dict[bytes, bytes], waits: list[overdue.Waits] | None, *, now
     late = GaugeMetricFamily("headrace_invoices_overdue", "Periods not closed, drafts not final.", labels=("reason",))
     for code, number in sorted(overdue.by_code(waits or ()).items()):
         late.add_metric((code,), number)
-    return [ages, late]
+    books = GaugeMetricFamily("headrace_ledger_differences", "Differences that the last check of the ledger found.")
+    if differences is not None:
+        books.add_metric((), int(differences))
+    return [ages, late, books]
 
 
 def _milliseconds(entry: Any) -> int:

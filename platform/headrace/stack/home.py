@@ -89,11 +89,8 @@ class Home:
                 log.replace(log.with_suffix(".log.1"))
 
     def _forget_metrics(self) -> None:
-        """Of processes that are all gone: each left files of its own, which every answer of /metrics would read. What
-        was found last, whoever found it, stays."""
-        for file in (self.path / "metrics").glob("*.db"):
-            if not file.name.startswith("gauge_mostrecent_"):
-                file.unlink(missing_ok=True)
+        """Of processes that are all gone: each left files of its own, which every answer of /metrics would read."""
+        shutil.rmtree(self.path / "metrics", ignore_errors=True)
 
 
 def _number(text: bytes) -> int:

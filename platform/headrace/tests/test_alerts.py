@@ -34,7 +34,7 @@ def known() -> dict[str, set[str]]:
             if not name.endswith("_created"):
                 found[name] = set(getattr(collector, "_labelnames", ()))
     waits = [overdue.Waits("acme", "2026-03", ["unpriced"], "words")]
-    for family in fleet() + shared_metrics.of_worker({b"billing.invoices": b"1000 here"}, waits, now=5):
+    for family in fleet() + shared_metrics.of_worker({b"billing.invoices": b"1000 here"}, waits, b"2", now=5):
         for sample in family.samples:
             found[sample.name] = set(sample.labels)
     assert metrics.GOODPUT is not None
