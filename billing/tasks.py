@@ -16,6 +16,7 @@ from billing.invoicing.closing import close_all
 from billing.invoicing.finalising import finalise_all
 from billing.ledger_check import nightly
 from billing.refusals import carrying, keeping
+from tenants import audit
 
 log = logging.getLogger("headrace.ledger")
 
@@ -87,9 +88,11 @@ def rebuild_budgets() -> None:
 
 
 @shared_task(name="billing.invoices")  # type: ignore[untyped-decorator]
-def make_invoices() -> None:
-    """Drafts for the periods that are over; invoices of the drafts whose grace time is."""
-    closed, finalised = close_all(), finalise_all()
+def make_invoices(who: str = "", origin: str = "") -> None:
+    """Drafts for the periods that are over; invoices of the drafts whose grace time is. The audit trail has them by
+    `who` asked for them, from `origin`; by the worker, if nobody did."""
+    with audit.naming(who=who, origin=origin):
+        closed, finalised = close_all(), finalise_all()
     for waiting in finalised.waiting:
         log.warning("%s waits: %s", waiting.invoice, waiting.why)
     with _stores("nobody is told which invoices wait") as client:

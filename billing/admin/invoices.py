@@ -1,6 +1,7 @@
 """The operators' pages on invoices: drafts and what they wait for, lines with the records behind them, exports."""
 
 from decimal import Decimal
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -175,7 +176,8 @@ class InvoiceAdmin(GrowingList):
         ),
     )
     def run(self, request: HttpRequest, form: Any) -> HttpResponse:
-        transaction.on_commit(make_invoices.delay)
+        asked = partial(make_invoices.delay, request.user.get_username(), str(request.META.get("REMOTE_ADDR", "")))
+        transaction.on_commit(asked)
         self.message_user(request, "The worker is at it.", messages.SUCCESS)
         return refreshed()
 

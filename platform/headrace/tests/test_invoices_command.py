@@ -108,6 +108,10 @@ def test_it_names_what_is_not_there(arguments: tuple[str, ...]) -> None:
         run(*arguments)
 
 
-def test_it_is_done_by_the_worker_too() -> None:
-    make_invoices()
+@pytest.mark.parametrize("asked", [(), ("opal", "198.51.100.7")], ids=["by itself", "asked by an operator"])
+def test_it_is_done_by_the_worker_too(asked: tuple[str, ...]) -> None:
+    make_invoices(*asked)
     assert Invoice.objects.get().number == "NORTH-000001"
+    made = AuditEntry.objects.filter(subject__startswith="billing_invoice ").values_list("who", "origin")
+    assert {named == asked for named in made} == {bool(asked)}
+    assert sql("SELECT current_setting('headrace.actor')") == [("",)]
