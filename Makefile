@@ -26,7 +26,7 @@ else
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy .
 	$(VENV)/bin/lint-imports
-	$(RUN) -m pytest -q -n 2 --dist loadfile -m 'not alone and not sglang and not chaos'
+	$(RUN) -m pytest -q -n 4 --dist loadfile -m 'not alone and not sglang and not chaos'
 	$(RUN) -m pytest -q -m 'alone and not sglang and not chaos'
 endif
 

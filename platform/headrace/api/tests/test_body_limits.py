@@ -12,8 +12,6 @@ from headrace.testing.upstream import prompt
 from headrace.testing.web import WebProcess
 from headrace.testing.world import World
 
-pytestmark = pytest.mark.alone  # it measures time
-
 LIMIT = 8 * 2**20
 PIECE = b"x" * 65536
 

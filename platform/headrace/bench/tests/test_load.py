@@ -15,8 +15,6 @@ from headrace.bench.client import LAST_CHUNK, Answer, StreamFailed
 from headrace.bench.load import Spec
 from headrace.bench.measuring import load
 
-pytestmark = pytest.mark.alone  # it measures time
-
 
 @pytest.fixture(scope="module")
 def upstream() -> Iterator[ScriptedUpstream]:

@@ -3,12 +3,9 @@
 import io
 import json
 
-import pytest
 from django.core.management import call_command
 
 from headrace.bench.benchmark import Target
-
-pytestmark = pytest.mark.alone
 
 
 def report(*options: str) -> dict[str, object]:

@@ -7,12 +7,9 @@ import sys
 from pathlib import Path
 
 import msgspec
-import pytest
 from django.conf import settings
 
 from headrace.bench.routing.tests import small
-
-pytestmark = pytest.mark.alone  # it runs in real time
 
 OPTIONS = ["--only", "headrace prefix", "--seeds", "1"]
 
