@@ -1,7 +1,6 @@
 """The ASGI application, for any server: `/v1/*`, health and metrics go to Channels consumers, the rest to Django."""
 
 import asyncio
-import gc
 import os
 from typing import Any
 
@@ -15,6 +14,7 @@ _screens = get_asgi_application()
 from channels.routing import ProtocolTypeRouter  # noqa: E402
 from django.conf import settings  # noqa: E402
 
+from headrace import heap  # noqa: E402
 from headrace.api.chat import ChatConsumer  # noqa: E402
 from headrace.api.gateway import Gateway  # noqa: E402
 from headrace.api.health import HealthConsumer, MetricsConsumer, ReadyConsumer  # noqa: E402
@@ -84,10 +84,7 @@ class DataPlane:
         except TimeoutError:
             return  # /readyz tells
         finally:
-            # What is loaded by now stays: left out of every later collection, which then finds little to look at.
-            gc.collect()
-            gc.freeze()
-            gc.set_threshold(20_000, 20, 100)
+            heap.keep()
 
     async def drain(self, *, patience: float) -> None:
         """Take no more work (/readyz says so), let what runs finish for `patience` seconds, then end and settle it."""

@@ -9,14 +9,17 @@ import sys
 
 import django
 
+from headrace import heap
+
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "headrace.settings")
-    os.environ.setdefault("HEADRACE_DB_POOLED", "1")  # as in a web process
+    os.environ.setdefault("HEADRACE_DB_POOLED", "1")  # this and its heap are as in a web process
     django.setup()
     from headrace.bench.benchmark import BenchmarkFailed  # noqa: PLC0415  there are no settings before
     from headrace.bench.ledger import closing, pages, queries, rollups  # noqa: PLC0415
 
+    heap.keep()
     parts = {"rollups": rollups, "closing": closing, "queries": queries, "pages": pages}
     name, tenants = sys.argv[1:]
     try:
