@@ -25,7 +25,9 @@ def encoded(name: bytes, *pieces: bytes) -> list[bytes]:
     return [OK + b"content-encoding: " + name + b"\r\n\r\n", *pieces]
 
 
-@pytest.mark.parametrize(("name", "body"), [(b"gzip", gzip.compress(TEXT)), (b"deflate", zlib.compress(TEXT))])
+@pytest.mark.parametrize(
+    ("name", "body"), [(b"gzip", gzip.compress(TEXT)), (b"deflate", zlib.compress(TEXT))], ids=["gzip", "deflate"]
+)
 async def test_it_is_inflated_however_it_is_cut(client: Client, name: bytes, body: bytes) -> None:
     assert await read(client, says(*encoded(name, body))) == TEXT
     assert await read(client, says(*encoded(name, body[:1], body[1:5], body[5:-9], body[-9:]))) == TEXT
