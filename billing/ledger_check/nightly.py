@@ -25,6 +25,7 @@ def check(client: "redis.Redis", *, spool: Path) -> LedgerCheckRun:
             log.error("ledger check, %s: %s", name, difference)
     if not found.is_clean:
         log.error("ledger check: %d differences; `manage.py ledger check` lists them", found.differences)
-    client.set(DIFFERENCES, found.differences)
     LedgerCheckRun.objects.filter(at__lt=timezone.now() - KEPT).delete()
-    return LedgerCheckRun.objects.create(differences=found.differences, report=found.as_object())
+    run = LedgerCheckRun.objects.create(differences=found.differences, report=found.as_object())
+    client.set(DIFFERENCES, found.differences)
+    return run
