@@ -155,7 +155,7 @@ async def test_it_leaves_its_spool_to_any_process_of_the_home(
     records = settled(valkey, limited, 4)
     assert {(record["status"], record["output_tokens"]) for record in records} == {("ok", 40)}
     eventually(lambda: not spooled(services))
-    assert "delivered 4 settlements" in "".join(web.log.read_text() for web in quick_webs.values())
+    eventually(lambda: "delivered 4 settlements" in "".join(web.log.read_text() for web in quick_webs.values()))
 
 
 def spooled(services: Services) -> list[Path]:
