@@ -26,7 +26,7 @@ else
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy .
 	$(VENV)/bin/lint-imports
-	$(RUN) -m pytest -q -n 4 --dist loadfile --no-loadscope-reorder -m 'not alone and not sglang and not chaos' \
+	$(RUN) -m pytest -q -n 4 --dist loadfile -m 'not alone and not sglang and not chaos' \
 		|| failed=1; \
 	$(RUN) -m pytest -q -m 'alone and not sglang and not chaos' || failed=1; exit $${failed:-0}
 endif

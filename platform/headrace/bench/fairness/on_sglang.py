@@ -40,7 +40,7 @@ FLAGS = (
     "--max-total-tokens=16384", "--max-running-requests=128", "--chunked-prefill-size=128", "--enable-mixed-chunk",
 )  # fmt: skip
 ROOM = 13_300  # tokens: of batch eighty requests and the open door
-PEOPLE_PART = 0.65  # of the engine's time
+PEOPLE_PART = 0.5  # of the engine's time
 WORDS, OUTPUT = Size(100, 0.3, 50, 150), 5
 FLOOD, LESSER, GREATER = 160, 80, 800  # asked at any time: by the batch tenant, and by the twins
 QUEUE = 4000  # waiting at most; a tenant's part of it takes the greater twin
