@@ -6,7 +6,7 @@ from importlib import import_module
 import pytest
 from django.db import connection
 
-from billing import usage_days
+from billing import rebuilding
 from billing.drain import drain_all
 from billing.late_pricing import price_unpriced
 from billing.ledger import DAY_BUCKET, SUMS
@@ -102,7 +102,7 @@ def test_it_holds_what_hours_hold_and_comes_to_the_same_when_summed_anew_or_by_t
     outcome = found("days")
     assert (outcome.differences, outcome.compared) == ([], UsageDay.objects.count())
     kept = list(UsageDay.objects.order_by(*DAY_BUCKET).values_list(*DAY_BUCKET, *SUMS))
-    assert usage_days.rebuild() == len(kept) > len(zones)
+    assert rebuilding.days() == len(kept) > len(zones)
     assert list(UsageDay.objects.order_by(*DAY_BUCKET).values_list(*DAY_BUCKET, *SUMS)) == kept
     damage("DELETE FROM billing_usageday")
     with connection.cursor() as cursor:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from billing.cost.target_hours import rebuild
 from billing.drain import drain_all
 from billing.models import TargetHour, UsageHour
+from billing.rebuilding import target_hours
 from billing.tests.stream import append, connect, usage_event
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -27,5 +27,5 @@ def test_it_adds_up_what_all_tenants_did_at_a_target_whatever_became_of_it() -> 
     assert found == {"local": (300, 120, 21), "other": (100, 40, 7)}
     before = list(TargetHour.objects.order_by("target").values_list("target", "hour", "output_tokens", "cost"))
     assert UsageHour.objects.count() == 4
-    assert rebuild() == 2
+    assert target_hours() == 2
     assert list(TargetHour.objects.order_by("target").values_list("target", "hour", "output_tokens", "cost")) == before

@@ -11,7 +11,8 @@ from zoneinfo import ZoneInfo
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from billing.cost import hosted, target_hours
+from billing import rebuilding
+from billing.cost import hosted
 from billing.cost.export import COLUMNS, document, row
 from billing.cost.report import UNITS, Asked, Report, default_span, report
 from engines.models import Pool
@@ -46,7 +47,7 @@ class Command(BaseCommand):
         if options["pool"] and not Pool.objects.filter(name=options["pool"]).exists():
             self.stderr.write(f"there is no pool {options['pool']} any more; what was sampled of it follows")
         if options["rebuild"]:
-            target_hours.rebuild()
+            rebuilding.target_hours()
         start, end = default_span(options["by"], datetime.now(UTC), zone)
         asked = Asked(
             _in_zone(options["start"], zone) or start,

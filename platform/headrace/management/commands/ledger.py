@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError
 
-from billing import usage_days
+from billing import rebuilding
 from billing.late_pricing import price_unpriced
 from billing.ledger_check.registry import CHECKS
 from billing.ledger_check.report import check
@@ -79,4 +79,4 @@ class Command(BaseCommand):
             self.stdout.write("nothing is unpriced")
 
     def _rebuild(self, options: dict[str, Any]) -> None:
-        self.stdout.write(f"{usage_days.rebuild():,} days")
+        self.stdout.write(f"{rebuilding.days():,} days")

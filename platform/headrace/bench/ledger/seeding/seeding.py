@@ -10,8 +10,7 @@ from typing import Any
 
 from django.db import connections
 
-from billing import partitions, usage_days
-from billing.cost import target_hours
+from billing import partitions, rebuilding
 from billing.models import Invoice, UsageHour, UsageRecord
 from headrace.bench.benchmark import BenchmarkFailed, Say
 from headrace.bench.ledger.seeding import cast, fleet, hours, loading, mix, offers, records
@@ -59,9 +58,9 @@ def seed(size: Size, say: Say) -> Seeded:
         with connections[OWNER].cursor() as cursor:
             cursor.execute(f"DROP TABLE IF EXISTS {mix.TABLE}")
     with _step("days", done, say) as count:
-        count(usage_days.rebuild())
+        count(rebuilding.days())
     with _step("hours of pools and targets", done, say) as count:
-        count(fleet.make(size) + target_hours.rebuild())
+        count(fleet.make(size) + rebuilding.target_hours())
     with _step("statistics", done, say) as count, connections[OWNER].cursor() as cursor:
         for table in _ANALYSED:
             cursor.execute(f"VACUUM (ANALYZE) {table}")
