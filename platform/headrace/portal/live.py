@@ -19,7 +19,7 @@ SPAN = timedelta(minutes=15)  # a request is on record when it ended: looking on
 
 
 async def events(tenant: Tenant, chosen: dict[str, str], *, who: str, origin: str) -> AsyncIterator[str]:
-    """Each event's data is the HTML of rows not sent before, on one line. The page leaves out those that it has."""
+    """Each event's data is the HTML of a table of rows not sent before, on one line. The page takes what it has not."""
     sent: set[str] = set()
     deadline = time.monotonic() + LIFE
     yield "retry: 1000\n\n"
@@ -41,6 +41,6 @@ def _unsent(tenant: Tenant, chosen: dict[str, str], sent: set[str], who: str, or
             sent.update(str(row.pk) for row in found)
             keys = dict(ApiKey.objects.filter(pk__in={row.key for row in found}).values_list("pk", "name"))
             context = {"records": found, "keys": keys, "tenant": tenant, "is_new": True}
-            return " ".join(render_to_string("portal/parts/request_rows.html", context).split())
+            return " ".join(render_to_string("portal/parts/request_table.html", context).split())
     finally:
         connections[APP].close()  # a tab that only looks on keeps no connection

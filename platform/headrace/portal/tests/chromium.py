@@ -48,6 +48,17 @@ def sign_in(page: Page, address: str, password: str) -> None:
     page.wait_for_url("**/t/**")
 
 
+def too_wide(page: Page) -> list[str]:
+    """What must be scrolled sideways to be read, of what shall not: the page, and tables whose rows are cards."""
+    found: list[str] = page.evaluate(
+        """[document.documentElement, ...document.querySelectorAll(".table-frame")]
+        .filter(each => each.scrollWidth > each.clientWidth)
+        .filter(each => !each.matches(".table-frame") || getComputedStyle(each.firstElementChild).display === "block")
+        .map(each => each.ariaLabel ?? "the page")"""
+    )
+    return found
+
+
 def violations(page: Page) -> list[str]:
     """What axe finds wrong with the page as it is shown now."""
     page.evaluate(AXE + ";undefined")

@@ -76,5 +76,5 @@ def test_it_has_pages_that_all_can_use(
             assert answer.headers["content-security-policy"] == PORTAL_POLICY, path
             assert answer.status == 200, path
             assert chromium.violations(page) == [], path
-            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+            assert chromium.too_wide(page) == [], path
             assert not INLINE.search(answer.text()), path

@@ -79,6 +79,7 @@ function numbers(legend, data, when) {
     frame.setAttribute("role", "region");
     frame.setAttribute("aria-label", `The chart's numbers, in ${data.unit}`);
     const table = frame.appendChild(document.createElement("table"));
+    table.className = "is-scrolls";
     const row = (section, first, rest, name) => {
       const line = section.insertRow();
       for (const [index, text] of [first, ...rest].entries()) {

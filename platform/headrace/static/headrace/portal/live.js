@@ -27,7 +27,7 @@ function follow() {
     const template = document.createElement("template");
     template.innerHTML = event.data;
     const oldest = rows.lastElementChild?.dataset.id ?? "";
-    for (const row of [...template.content.querySelectorAll("tr")].reverse()) if (row.dataset.id > oldest) put(row);
+    for (const row of [...template.content.querySelectorAll("tr[data-id]")].reverse()) if (row.dataset.id > oldest) put(row);
     while (rows.children.length > MOST) rows.lastElementChild.remove();
   };
 }
