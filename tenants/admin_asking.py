@@ -1,7 +1,7 @@
-"""The admin's actions that ask before they do what cannot be undone, and say what will happen."""
+"""The admin asks before it does what is grave, and says what will happen: before actions, and before saving."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from django.contrib.admin import ModelAdmin
 from django.db.models import Model, QuerySet
@@ -10,6 +10,14 @@ from django.template.response import TemplateResponse
 from unfold.forms import BaseDialogForm
 
 SHOWN = 20
+
+
+class Change(NamedTuple):
+    """What of a row changes, in people's words."""
+
+    what: str
+    before: str
+    after: str
 
 
 def dialog(title: str, description: str, submit: str, form: type[BaseDialogForm] | None = None) -> dict[str, Any]:
@@ -30,22 +38,44 @@ def question(
 ) -> TemplateResponse | None:
     """The page that asks whether `action` shall be done to `rows`; None once somebody said yes, with a reason if one
     is wanted (`reason_of`). Nothing has happened until then."""
-    is_sure = request.POST.get("sure") == "yes"
-    if is_sure and (reason_of(request) or not wants_reason):
+    if is_sure(request) and (reason_of(request) or not wants_reason):
         return None
-    found: Iterable[Model] = list(rows)
+    found = list(rows)
+    said = [("action", action), *(("_selected_action", str(row.pk)) for row in found)]
+    return asking(page, request, title, [effect], button, said, rows=found, wants_reason=wants_reason)
+
+
+def asking(
+    page: "ModelAdmin[Any]",
+    request: HttpRequest,
+    title: str,
+    effects: Sequence[str],
+    button: str,
+    said: Iterable[tuple[str, str]],
+    *,
+    rows: Sequence[Model] = (),
+    changes: Sequence[Change] = (),
+    wants_reason: bool = False,
+) -> TemplateResponse:
+    """The page that asks. said: the form that is sent again, with the answer, to the address it was sent to."""
     context = page.admin_site.each_context(request) | {
         "title": title,
-        "effect": effect,
+        "effects": effects,
         "button": button,
-        "action": action,
-        "rows": found,
+        "said": said,
+        "rows": rows,
+        "changes": changes,
         "shown": SHOWN,
         "wants_reason": wants_reason,
-        "lacks_reason": is_sure,
+        "lacks_reason": is_sure(request),
+        "back": request.path,
         "opts": page.opts,
     }
     return TemplateResponse(request, "admin/question.html", context)
+
+
+def is_sure(request: HttpRequest) -> bool:
+    return request.POST.get("sure") == "yes"
 
 
 def reason_of(request: HttpRequest) -> str:

@@ -1,6 +1,6 @@
 """The operators' page on prices: what holds, what held, and what changes from when."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -11,10 +11,11 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from unfold.admin import ModelAdmin
 from unfold.decorators import display
 
+from billing.admin.price_changes import changes_of, effects_of, price_state, replaced_by
 from billing.models import Price
+from tenants.admin_saving import Asked, AskingAdmin, State
 from tenants.models import Tenant
 
 FIELDS = (
@@ -33,9 +34,23 @@ class PriceForm(forms.ModelForm):  # type: ignore[type-arg]
         model = Price
         fields = tuple(name for row in FIELDS for name in row)
         help_texts = {
-            "effective_from": "In UTC. Requests admitted from then on are charged by it. One in force can no longer be "
-            "changed or removed: a newer one takes its place."
+            "effective_from": "In UTC; empty: at once. Requests admitted from then on are charged by it. One in force "
+            "can no longer be changed or removed: a newer one takes its place."
         }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "effective_from" in self.fields:
+            self.fields["effective_from"].required = False
+        if self.instance._state.adding:
+            self.initial["effective_from"] = None
+
+    def clean_effective_from(self) -> datetime:
+        """At once is when it is saved, however long somebody thought over the question before that."""
+        moment: datetime = self.cleaned_data["effective_from"] or timezone.now()
+        if moment < timezone.now() - timedelta(minutes=1):
+            raise forms.ValidationError("The past stays as it was charged: it must not lie before now.")
+        return moment
 
     def clean_tenant(self) -> str:
         slug: str = self.cleaned_data["tenant"]
@@ -45,7 +60,7 @@ class PriceForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(Price)
-class PriceAdmin(ModelAdmin):
+class PriceAdmin(AskingAdmin):
     list_display = ("version", "for_whom", "state", "began", "per_input", "per_cached", "per_output")
     list_filter = ("currency", "model")
     search_fields = ("version", "tenant", "target")
@@ -66,6 +81,18 @@ class PriceAdmin(ModelAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Price | None = None) -> bool:
         allowed: bool = super().has_delete_permission(request, obj)
         return allowed and obj is not None and not obj.is_in_force
+
+    def state_of(self, row: Price) -> State:
+        return price_state(row)
+
+    def asks(self, row: Price, before: State | None) -> Asked:
+        changes = changes_of(row, price_state(replaced_by(row)) if before is None else before)
+        return Asked(
+            title=f"Charge for {row.model} by {'a new' if before is None else 'this changed'} price?",
+            effects=effects_of(row),
+            changes=changes if before is None or any(each.before != each.after for each in changes) else (),
+            button="Set the price",
+        )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Price]:
         newer = Price.objects.in_force().filter(

@@ -1,9 +1,7 @@
 """Prices: what a model's tokens cost, from when, for whom. One in force is never changed, only superseded."""
 
-from datetime import timedelta
 from decimal import Decimal
 
-from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import connection, models, transaction
 from django.db.models import Q
@@ -97,10 +95,6 @@ class Price(models.Model):
     def is_in_force(self) -> bool:
         """Whether its time has come: it can then only be superseded."""
         return not self._state.adding and self.effective_from <= timezone.now()
-
-    def clean(self) -> None:
-        if self._state.adding and self.effective_from < timezone.now() - timedelta(minutes=1):
-            raise ValidationError({"effective_from": "The past stays as it was charged: it must not lie before now."})
 
 
 def _number(version: str) -> int:

@@ -161,7 +161,7 @@ def route_form(model: str) -> dict[str, object]:
         name: getattr(route, name)
         for name in ("policy", "cache_scope", "unknown_fields", "queue_timeout", "queue_length")
     }
-    return form | dict.fromkeys(TIMEOUT_FIELDS, "5")
+    return form | dict.fromkeys(TIMEOUT_FIELDS, "5") | {"sure": "yes"}
 
 
 def test_it_gives_a_new_model_its_route_and_orders_targets(alice: Client) -> None:
