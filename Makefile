@@ -7,6 +7,8 @@ SHELL := /bin/sh
 MAKEFLAGS += --no-print-directory
 VENV := .venv
 RUN := $(VENV)/bin/python
+# Containers often forbid Python to keep what it compiled: each of the tests' hundreds of processes would compile it anew.
+export PYTHONDONTWRITEBYTECODE :=
 PEERS := $(basename $(notdir $(wildcard platform/headrace/bench/peers/*.txt)))
 
 help: ## this list
