@@ -20,7 +20,10 @@ install: ## the environment: .venv, exactly what requirements.lock says
 up: install ## everything on this machine, with a demo tenant; Ctrl-C stops it
 	@exec $(RUN) manage.py up $(ARGS)
 
-test: install ## all tests, with lint, types and layers (ARGS="..." runs pytest alone, with these arguments)
+# What `make test` runs: the rest has targets of its own.
+HERE := not bench and not chaos and not sglang
+
+test: install ## the tests, with lint, types and layers (ARGS="..." runs pytest alone, with these arguments)
 ifdef ARGS
 	$(RUN) -m pytest $(ARGS)
 else
@@ -28,9 +31,8 @@ else
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy .
 	$(VENV)/bin/lint-imports
-	$(RUN) -m pytest -q -n 4 --dist loadfile -m 'not alone and not sglang and not chaos' \
-		|| failed=1; \
-	$(RUN) -m pytest -q -m 'alone and not sglang and not chaos' || failed=1; exit $${failed:-0}
+	$(RUN) -m pytest -q -n 4 --dist loadfile -m 'not alone and $(HERE)' || failed=1; \
+	$(RUN) -m pytest -q -m 'alone and $(HERE)' || failed=1; exit $${failed:-0}
 endif
 
 sglang: ## the environment of the real SGLang on a CPU: .venv-sglang, about 2 GB
@@ -41,6 +43,9 @@ sglang: ## the environment of the real SGLang on a CPU: .venv-sglang, about 2 GB
 test-sglang: install ## the tests against the real SGLang (SGLANG_URL=... names a running one)
 	@[ -n "$$SGLANG_URL" ] || $(MAKE) sglang
 	$(RUN) -m pytest -m sglang $(ARGS)
+
+test-bench: install ## the tests of benchmarks from end to end, with tiny parameters
+	$(RUN) -m pytest -m bench $(ARGS)
 
 test-chaos: install ## 10,000 requests while everything under them is killed (CHAOS_REQUESTS=..., CHAOS_SEED=...)
 	$(RUN) -m pytest -m chaos -s $(ARGS)
@@ -61,4 +66,4 @@ lock: ## write the lock files anew from pyproject.toml: all of it, and what the 
 clean: ## remove the environments and caches; .headrace, the state of `make up`, stays
 	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
-.PHONY: help install up test test-chaos sglang test-sglang bench-peers lock clean
+.PHONY: help install up test test-bench test-chaos sglang test-sglang bench-peers lock clean

@@ -5,7 +5,10 @@ import os
 import subprocess
 import sys
 
+import pytest
 from django.conf import settings
+
+pytestmark = pytest.mark.bench
 
 TINY = {"repeat": 1, "tenants": 3, "rates": 20, "seconds": 1, "warmup": 0.5, "events": 20, "interval-ms": 2}
 OPTIONS = [f"--{name}={value}" for name, value in TINY.items()]

@@ -3,6 +3,7 @@
 import io
 import json
 
+import pytest
 from django.core.management import call_command
 
 from headrace.bench.benchmark import Target
@@ -15,6 +16,7 @@ def report(*options: str) -> dict[str, object]:
     return found
 
 
+@pytest.mark.bench
 def test_it_reports_one_object_with_parameters_rows_and_verdict() -> None:
     parts = ("rollups", "closing", "queries", "drain")  # the pages have tests of their own
     found = report("--only", *parts, "--tenants=4", "--keys=20", "--records=4000", "--events=2500", "--rounds=1")
@@ -30,6 +32,7 @@ def test_it_reports_one_object_with_parameters_rows_and_verdict() -> None:
     assert targets["records a second, drained"]["is_floor"] is True
 
 
+@pytest.mark.bench
 def test_it_drains_without_a_seeded_ledger() -> None:
     found = report("--only", "drain", "--tenants=3", "--events=2500", "--rounds=1")
     assert [(row["what"], row["count"]) for row in found["rows"]] == [("drain", 2500)]  # type: ignore[attr-defined]

@@ -43,6 +43,10 @@ def test_no_page_of_the_operators_asks_one_query_a_row(tenants: list[Tenant]) ->
         assert (asked.failed, max(asked.queries) <= MOST_QUERIES) == (0, True), name
 
 
-def test_it_knows_the_pages_it_asks_more_of(tenants: list[Tenant]) -> None:
+def test_it_knows_the_pages_it_asks_more_of() -> None:
     assert addresses.FURTHER.keys() <= PAGES.keys()
+
+
+@pytest.mark.bench
+def test_it_opens_every_page_of_the_portal(tenants: list[Tenant]) -> None:
     assert portal_pages(tenants[:1]).keys() >= PAGES.keys()

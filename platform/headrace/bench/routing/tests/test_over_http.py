@@ -7,9 +7,12 @@ import sys
 from pathlib import Path
 
 import msgspec
+import pytest
 from django.conf import settings
 
 from headrace.bench.routing.tests import small
+
+pytestmark = pytest.mark.bench
 
 OPTIONS = ["--only", "headrace prefix", "--seeds", "1"]
 
