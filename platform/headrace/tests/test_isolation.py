@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import ProgrammingError, transaction
+from django.db import ProgrammingError, connections, transaction
 from django.utils import timezone
+from pytest_django import DjangoDbBlocker
 
 from billing.drain import drain_all
 from billing.invoicing.closing import close_all
 from billing.models import BillingAccount, Budget, BudgetAdjustment, BudgetAlert, Credit, Notice, WebhookEndpoint
 from billing.tests.stream import append, connect, usage_event
+from headrace.testing.stores import Services
 from tenants.inviting import invite
 from tenants.issuing import rotate_key
 from tenants.models import Member, ModelLimits, Tenant
@@ -50,9 +52,25 @@ CLOSED = [
 ]  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def two_tenants(services: Services, django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """acme and globex with a row in every table, committed: each test's own transaction begins with them."""
+    with django_db_blocker.unblock():
+        make_two_tenants()
+        connections.close_all()
+    yield
+    services.empty_tables()
+
+
 @pytest.fixture(autouse=True)
-def two_tenants() -> Iterator[None]:
-    """acme and globex with a row in every table, and the connection working as headrace_app."""
+def screens_role(two_tenants: None) -> Iterator[None]:
+    """The connection works as headrace_app."""
+    sql("SET ROLE headrace_app")
+    yield
+    sql("SET ROLE headrace_system")
+
+
+def make_two_tenants() -> None:
     for slug in ("acme", "globex"):
         tenant = make_tenant(slug)
         key = make_key(make_project(tenant))
@@ -70,9 +88,6 @@ def two_tenants() -> Iterator[None]:
         BillingAccount.objects.create(tenant=tenant, minimum_fee=1, since=tenant.created_at - timedelta(days=100))
         Credit.objects.create(tenant=tenant, amount=1, currency="EUR", reason="outage")
     close_all(now=timezone.now() + timedelta(days=40))
-    sql("SET ROLE headrace_app")
-    yield
-    sql("SET ROLE headrace_system")
 
 
 def make_budget(tenant: Tenant) -> None:
