@@ -35,7 +35,7 @@ def test_it_numbers_200_invoices_in_8_workers_without_gaps_though_some_fail() ->
     price = make_price()
     names = [f"t{number:03d}" for number in range(200)]
     for place, name in enumerate(names):
-        make_customer(name, sellers[place % 4 == 0])
+        make_customer(name, sellers[place % 4 == 0], created_at=utc("2026-03-01"))
     write(*(event_of(utc("2026-03-05 12:00"), price, tenant=name) for name in names))
     assert len(close_all(now=utc("2026-04-02"), tenants=names).drafts) == 200
     drafts = list(Invoice.objects.values_list("pk", flat=True))
