@@ -63,6 +63,7 @@ def violations(page: Page) -> list[str]:
     """What axe finds wrong with the page as it is shown now."""
     page.evaluate(AXE + ";undefined")
     found: list[str] = page.evaluate(
-        "axe.run().then(r => r.violations.map(v => v.id + ': ' + v.nodes.map(n => n.target + '').join(', ')))"
+        "axe.run({resultTypes: ['violations']}).then("
+        "r => r.violations.map(v => v.id + ': ' + v.nodes.map(n => n.target + '').join(', ')))"
     )
     return found
