@@ -2,15 +2,13 @@
 
 import os
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from celery.schedules import crontab
 from django.templatetags.static import static
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from headrace import env, secret
+from headrace import addresses, env, secret
 
 HOME = env.home()
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,36 +26,11 @@ SERVE = env.choice("HEADRACE_SERVE", "all", ("all", "data", "screens"))
 DATABASE_URL = env.text("DATABASE_URL", "postgresql://postgres@127.0.0.1:5432/headrace")
 REDIS_URL = env.text("REDIS_URL", "redis://127.0.0.1:6379/0")
 REDIS_TIMEOUT = env.number("HEADRACE_REDIS_TIMEOUT", 0.2, least=0.01)
-
-
-def database(url: str, role: str, *, pooled: bool = False) -> dict[str, Any]:
-    """Django's settings for `url`, working as `role`: one login may take each of the three roles of migration 0001."""
-    parts = urlsplit(url)
-    if parts.scheme not in {"postgres", "postgresql"}:
-        raise env.BadSetting(f"DATABASE_URL must begin with postgresql://, not {parts.scheme}://")
-    # The role as the connection begins with it: Django's `assume_role` asks the pool for a connection to make one.
-    # What is given here takes the place of PGOPTIONS, which libpq would have read.
-    options: dict[str, Any] = {"options": f"{env.text('PGOPTIONS', '')} -c role={role}".strip()}
-    if pooled:
-        options["pool"] = {"min_size": 1, "max_size": env.integer("HEADRACE_DB_POOL", 8, least=1), "timeout": 5}
-    return {
-        "ENGINE": "django.db.backends.postgresql",
-        "NAME": parts.path.lstrip("/"),
-        "USER": unquote(parts.username or ""),
-        "PASSWORD": unquote(parts.password or ""),
-        "HOST": parts.hostname or "",
-        "PORT": str(parts.port or ""),
-        "OPTIONS": options,
-        "CONN_MAX_AGE": 0,
-        "CONN_HEALTH_CHECKS": pooled,  # the database may have restarted since
-    }
-
-
-_pooled = env.flag("HEADRACE_DB_POOLED")
+_pool = env.integer("HEADRACE_DB_POOL", 8, least=1) if env.flag("HEADRACE_DB_POOLED") else 0
 DATABASES = {
-    "default": database(DATABASE_URL, "headrace_system", pooled=_pooled),
-    "owner": database(env.text("DATABASE_OWNER_URL", DATABASE_URL), "headrace_owner"),
-    "app": database(env.text("DATABASE_APP_URL", DATABASE_URL), "headrace_app", pooled=_pooled),
+    "default": addresses.database(DATABASE_URL, "headrace_system", pool=_pool),
+    "owner": addresses.database(env.text("DATABASE_OWNER_URL", DATABASE_URL), "headrace_owner"),
+    "app": addresses.database(env.text("DATABASE_APP_URL", DATABASE_URL), "headrace_app", pool=_pool),
 }
 for _mirror in ("owner", "app"):
     DATABASES[_mirror]["TEST"] = {"MIRROR": "default"}
@@ -206,8 +179,8 @@ UNFOLD = {
 }
 
 # --- Celery: settlement of record, rollups, upkeep --------------------------------------------------------------------
-CELERY_BROKER_URL = REDIS_URL
-CELERY_BROKER_TRANSPORT_OPTIONS = {"global_keyprefix": "hr:celery:"}
+CELERY_BROKER_URL, CELERY_BROKER_USE_SSL = addresses.broker(REDIS_URL)
+CELERY_BROKER_TRANSPORT_OPTIONS = addresses.BROKER_OPTIONS
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TIMEZONE = "UTC"
