@@ -83,6 +83,7 @@ INSTALLED_APPS = [
     "billing",
 ]
 MIDDLEWARE = [
+    "headrace.portal.visitor.visitor_s_address",
     "django.middleware.security.SecurityMiddleware",
     "headrace.portal.headers.security_headers",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -128,7 +129,8 @@ WHITENOISE_USE_FINDERS = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = env.flag("HEADRACE_HTTPS")
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_HSTS_SECONDS = 31_536_000 if SESSION_COOKIE_SECURE else 0
-SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.flag("HEADRACE_BEHIND_PROXY") else None
+BEHIND_PROXY = env.flag("HEADRACE_BEHIND_PROXY")
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_PROXY else None
 
 # --- getting in: by invitation alone ----------------------------------------------------------------------------------
 # Without a mail server, letters are files in HOME/mail, and whoever invites is shown the link to pass on.
@@ -145,13 +147,14 @@ ACCOUNT_EMAIL_VERIFICATION = "mandatory" if EMAIL_HOST else "none"
 ACCOUNT_CHANGE_EMAIL = True
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
 ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
+ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False  # or anybody could have us write to anybody
 ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
 ACCOUNT_SESSION_REMEMBER = False
 ACCOUNT_LOGOUT_ON_PASSWORD_CHANGE = True
 MFA_ADAPTER = "headrace.portal.adapters.MFAAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
 MFA_TOTP_ISSUER = "Headrace"
-ALLAUTH_TRUSTED_PROXY_COUNT = 1 if SECURE_PROXY_SSL_HEADER else 0
+ALLAUTH_TRUSTED_PROXY_COUNT = 1 if BEHIND_PROXY else 0
 # Logins are counted here, so that all web processes count together.
 CACHES = {
     "default": {

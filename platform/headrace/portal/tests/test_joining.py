@@ -4,6 +4,7 @@ from datetime import timedelta
 from urllib.parse import unquote
 
 import pytest
+from allauth.account.models import EmailAddress
 from django.contrib.auth.models import User
 from django.core import mail
 from django.core.mail import EmailMessage
@@ -92,6 +93,24 @@ def test_it_gives_no_account_away_to_who_is_invited_under_its_address(cast: Cast
     assert browser().post(f"/join/{token}/", NEW).status_code == 302
     member.refresh_from_db()
     assert not member.has_usable_password()
+
+
+def test_it_lets_nobody_keep_an_address_from_its_owner_by_claiming_it(cast: Cast) -> None:
+    """A second address of an account counts once its owner has proved it."""
+    EmailAddress.objects.create(user=person("mallory"), email="new@acme.example", verified=False)
+    page = f"/join/{cast.acme.token}/"
+    assert browser("mallory").get(page).status_code == 200
+    assert browser().post(page, NEW).headers["Location"] == "/t/acme/"
+    assert Member.objects.get(user__email="new@acme.example").tenant_id == "acme"
+    assert not Member.objects.filter(user__username="mallory@example.com").exists()
+
+
+def test_it_writes_to_nobody_who_has_no_account(cast: Cast) -> None:
+    for address, letters in (("alice@example.com", 1), ("stranger@elsewhere.example", 0)):
+        answer = browser().post("/account/password/reset/", {"email": address})
+        assert answer.status_code == 302, "whether there is an account is not told"
+        assert len(mail.outbox) == letters
+        mail.outbox.clear()
 
 
 def test_it_leads_home_by_how_many_teams_there_are(cast: Cast) -> None:

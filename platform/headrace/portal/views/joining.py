@@ -35,10 +35,11 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
 
 
 def _known(email: str) -> User | None:
+    """Who has this address. An unproven second address of somebody else's is no claim to it."""
     return (
         User.objects.filter(email__iexact=email).first()
         or User.objects.filter(username__iexact=email).first()
-        or User.objects.filter(emailaddress__email__iexact=email).first()
+        or User.objects.filter(emailaddress__email__iexact=email, emailaddress__verified=True).first()
     )
 
 
