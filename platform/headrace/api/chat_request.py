@@ -14,6 +14,11 @@ _MOST_LABELS = 12 * 1024
 _FRAME_TOKENS = 12
 # The longest text that the templates of open models begin with by themselves has some 600 tokens (Mistral Small).
 _TEMPLATE_TOKENS = 2048
+# Values that ask for nothing, and are refused by some upstreams: empty lists, and vLLM's 0 for "no top_k".
+_NOTHING: dict[str, tuple[Any, ...]] = {"top_k": (0,)}
+_ANY_CHOICE = frozenset({b'"auto"', b'"none"'})
+# OpenAI takes 0, which leaves the likeliest token; SGLang and vLLM want more than 0.
+_LEAST_TOP_P = msgspec.Raw(b"1e-06")
 _encode = msgspec.json.encode
 _shallow = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _messages = msgspec.json.Decoder(Messages)
@@ -77,8 +82,9 @@ def parse(body: bytes, media_hosts: list[str]) -> ChatRequest:
                 _only_neutral(name, field, checked)
             elif field.kind == "ours":
                 values[name] = checked
-            else:
-                passed[name] = value
+            elif checked not in _NOTHING.get(name, ([], {})):
+                passed[name] = _LEAST_TOP_P if name == "top_p" and not checked else value
+    _drop_idle_tool_fields(passed)
     for name in ("model", "messages"):
         if name not in values:
             raise ApiError("invalid_request", f"Missing required parameter: '{name}'.", param=name)
@@ -110,6 +116,14 @@ def _check(name: str, value: msgspec.Raw) -> Any:
         return _decoders[name].decode(value)
     except (msgspec.DecodeError, RecursionError) as error:
         raise ApiError("invalid_request", f"Invalid value for '{name}': {_told(error)}", param=name) from None
+
+
+def _drop_idle_tool_fields(passed: dict[str, msgspec.Raw]) -> None:
+    """How tools are to be chosen, where there are none: some upstreams refuse it."""
+    if "tools" not in passed:
+        passed.pop("parallel_tool_calls", None)
+        if bytes(passed.get("tool_choice", b"")) in _ANY_CHOICE:
+            del passed["tool_choice"]
 
 
 def _only_neutral(name: str, field: Field, value: Any) -> None:

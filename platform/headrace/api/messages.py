@@ -60,22 +60,26 @@ class FunctionCall(msgspec.Struct):
 
 
 class ToolCall(msgspec.Struct):
+    """extra_content: what Google's models sign their calls with, and want back with them."""
+
     function: FunctionCall
     id: str = ""
     type: Literal["function"] = "function"
     index: int | UnsetType = UNSET
+    extra_content: msgspec.Raw | UnsetType = UNSET
 
 
 class Message(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """One message. What clients echo of an earlier answer goes on where it is prompt: refusal, and reasoning under
-    SGLang's name or vLLM's. The rest (annotations, audio, reasoning_details) is taken and dropped, as is cache_control.
+    SGLang's name or vLLM's; and extra_content, as in a ToolCall. The rest (annotations, audio, reasoning_details, what
+    LiteLLM and OpenAI's SDK add) is taken and dropped, as is cache_control.
     """
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | list[Part] | None = None
     name: Name | None = None
     tool_calls: list[ToolCall] | None = None
-    tool_call_id: Name | None = None
+    tool_call_id: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
     refusal: str | None = None
@@ -83,7 +87,11 @@ class Message(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     audio: Any = None
     reasoning_details: Any = None
     cache_control: Any = None
+    provider_specific_fields: Any = None
+    thinking_blocks: Any = None
+    parsed: Any = None
     function_call: None = None
+    extra_content: msgspec.Raw | UnsetType = UNSET
 
 
 Messages = Annotated[list[Message], Meta(min_length=1, max_length=20_000)]
@@ -122,12 +130,15 @@ def check(messages: list[Message], media_hosts: list[str]) -> Content:
     kinds = {"text"}
     for position, message in enumerate(messages):
         message.annotations = message.audio = message.reasoning_details = message.cache_control = None
+        message.provider_specific_fields = message.thinking_blocks = message.parsed = None
+        message.tool_calls = message.tool_calls or None  # an empty list says nothing, and some upstreams refuse it
         other += _MESSAGE_TOKENS
         reasoning = (message.reasoning_content, message.reasoning)
         for text in (*reasoning, message.refusal, message.name, message.tool_call_id):
             text_bytes += _size(text) if text else 0
+        text_bytes += _extra(message)
         for call in message.tool_calls or ():
-            text_bytes += _size(call.function.arguments) + _size(call.function.name) + _size(call.id)
+            text_bytes += _size(call.function.arguments) + _size(call.function.name) + _size(call.id) + _extra(call)
         if isinstance(message.content, str):
             text_bytes += _size(message.content)
             continue
@@ -156,6 +167,10 @@ def check(messages: list[Message], media_hosts: list[str]) -> Content:
 def _size(text: str) -> int:
     """UTF-8 length, without encoding where the string is ASCII, as most are."""
     return len(text) if text.isascii() else len(text.encode())
+
+
+def _extra(of: Message | ToolCall) -> int:
+    return 0 if of.extra_content is UNSET else len(bytes(of.extra_content))
 
 
 def _allowed(url: str, kind: str, hosts: list[str], place: str) -> None:

@@ -191,6 +191,40 @@ def test_it_rebuilds_messages_from_what_it_checked(place: Place) -> None:
     assert got[7] == {"role": "assistant", "content": "Treize.", "reasoning": "Oh."}
 
 
+def test_it_gives_google_s_models_back_what_they_signed(place: Place, models: dict[str, str]) -> None:
+    """They refuse a call of theirs that comes back without; some clients keep it in the id, which gets long."""
+    signed = {"google": {"thought_signature": "c2ln" * 500}}
+    long_id = "call_1__thought__" + "c2ln" * 500
+    call = {"id": long_id, "type": "function", "function": {"name": "f", "arguments": "{}"}, "extra_content": signed}
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": "Hm?"},
+        {"role": "assistant", "content": None, "tool_calls": [call], "extra_content": signed},
+        {"role": "tool", "tool_call_id": long_id, "content": "12"},
+    ]
+    got = sent(place, model=models["hosted"], messages=messages)["messages"]
+    assert got[1] == {"role": "assistant", "tool_calls": [call], "extra_content": signed}
+    assert got[2] == messages[2]
+
+
+def test_it_takes_back_what_libraries_add_to_an_answer(place: Place) -> None:
+    added = {"provider_specific_fields": {"x": 1}, "thinking_blocks": [{"x": 1}], "parsed": {"x": 1}}
+    echo = {"role": "assistant", "content": "12", "tool_calls": [], **added}
+    got = sent(place, messages=[{"role": "user", "content": "Hm?"}, echo, {"role": "user", "content": "Why?"}])
+    assert got["messages"][1] == {"role": "assistant", "content": "12"}
+
+
+def test_it_leaves_out_what_asks_for_nothing(place: Place) -> None:
+    """Some upstreams refuse an empty list of tools, and a choice among none."""
+    nothing: dict[str, Any] = {"tools": [], "tool_choice": "auto", "parallel_tool_calls": True, "stop": []}
+    assert set(sent(place, **nothing, logit_bias={}, top_k=0)) == OURS
+    assert sent(place, tools=[TOOL], tool_choice="auto")["tool_choice"] == "auto"
+    assert sent(place, tool_choice="required")["tool_choice"] == "required"
+
+
+def test_it_asks_for_the_likeliest_token_as_engines_take_it(place: Place) -> None:
+    assert 0 < sent(place, top_p=0)["top_p"] < 0.001
+
+
 @pytest.mark.parametrize("name", ["content", "reasoning_content", "reasoning", "refusal", "name"])
 def test_it_measures_every_text_in_bytes(name: str) -> None:
     body = {"model": "m", "messages": [{"role": "assistant", name: "漢字"}]}
