@@ -86,9 +86,9 @@ def _take(data: bytes, exchange: Exchange, parts: dict[int, _Parts], numbering: 
     chunk = chunks.read(data)
     if chunk.object == "error" or not is_empty(chunk.error):
         raise error_event(data)
-    choices = chunks.choices_decoder.decode(chunk.choices) or []
+    choices, raw = chunks.read_choices(chunk)
     chunks.count(chunk, choices, exchange.meter)
-    wholes = msgspec.json.decode(passable(bytes(chunk.choices), numbering)) or ()
+    wholes = msgspec.json.decode(passable(raw, numbering)) or ()
     for choice, whole in zip(choices, wholes, strict=True):
         if text := chunks.substance(choice):
             exchange.meter.delivered(text)

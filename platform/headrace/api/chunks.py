@@ -24,9 +24,11 @@ class Delta(msgspec.Struct):
 
 
 class Choice(msgspec.Struct):
-    index: int = 0
+    """Negative, None and "" are what is not there."""
+
+    index: int = -1
     delta: Delta | None = None
-    finish_reason: str | None = None
+    finish_reason: str | None = ""
 
 
 class Chunk(msgspec.Struct):
@@ -50,7 +52,7 @@ class _ToolCall(msgspec.Struct):
 # What engines end an answer with that they could not finish; no reason that OpenAI knows.
 FAILURES = frozenset({"abort", "error"})
 _chunk = msgspec.json.Decoder(Chunk)
-choices_decoder = msgspec.json.Decoder(list[Choice] | None)
+_choices = msgspec.json.Decoder(list[Choice] | None)
 _tool_calls = msgspec.json.Decoder(list[_ToolCall])
 
 
@@ -62,6 +64,27 @@ def is_done(data: bytes) -> bool:
 def read(data: bytes) -> Chunk:
     """An event's chunk. Raises msgspec.DecodeError."""
     return decode(_chunk, data)
+
+
+def read_choices(chunk: Chunk) -> tuple[list[Choice], bytes]:
+    """An event's choices, and the bytes of them that clients take. Raises msgspec.DecodeError.
+
+    Many clients fail on a choice without index, delta or finish_reason, or with a finish_reason of "": these are
+    filled.
+    """
+    choices, raw = _choices.decode(chunk.choices) or [], bytes(chunk.choices)
+    for choice in choices:
+        if choice.index < 0 or choice.delta is None or choice.finish_reason == "":
+            return choices, _filled(choices, raw)
+    return choices, raw
+
+
+def _filled(choices: list[Choice], raw: bytes) -> bytes:
+    wholes = msgspec.json.decode(raw)
+    for choice, whole in zip(choices, wholes, strict=True):
+        choice.index, choice.finish_reason = max(choice.index, 0), choice.finish_reason or None
+        whole |= {"index": choice.index, "delta": whole.get("delta") or {}, "finish_reason": choice.finish_reason}
+    return msgspec.json.encode(wholes)
 
 
 def substance(choice: Choice) -> str:

@@ -123,10 +123,10 @@ class StreamedAnswer:
         chunk = chunks.read(data)
         if chunk.object == "error" or not is_empty(chunk.error):
             raise error_event(data)
-        choices = chunks.choices_decoder.decode(chunk.choices) or []
+        choices, raw = chunks.read_choices(chunk)
         chunks.count(chunk, choices, self._exchange.meter)
         if choices:
-            self._choices(choices, bytes(chunk.choices))
+            self._choices(choices, raw)
         return False
 
     def _choices(self, choices: list[chunks.Choice], raw: bytes) -> None:
@@ -139,7 +139,7 @@ class StreamedAnswer:
             if text:
                 exchange.meter.delivered(text)
                 self._end_by = None
-            if choice.finish_reason:  # some write "" until there is one
+            if choice.finish_reason:
                 self._finished.add(choice.index)
                 exchange.finish_reason = choice.finish_reason
             elif not text:

@@ -129,3 +129,32 @@ def test_it_takes_an_answer_that_ends_in_an_error_for_a_failure(place: Place) ->
     body = {"choices": [{"index": 0, "message": message, "finish_reason": "error"}], "usage": USAGE}
     failed = place.scripted(status=200, body=json.dumps(body), content_type="application/json")
     assert (failed.status, failed.record["output_tokens"]) == (502, 0)
+
+
+GAPS: list[dict[str, Any]] = [
+    {"index": 0, "delta": {"content": "x"}},
+    {"index": 0, "delta": {"content": "x"}, "finish_reason": ""},
+    {"delta": {"content": "x"}, "finish_reason": None},
+]
+
+
+@pytest.mark.parametrize("last", [{"index": 0}, {"index": 0, "delta": None}, {}])
+@pytest.mark.parametrize("choice", GAPS)
+def test_it_fills_what_clients_want_to_find_in_every_choice(
+    place: Place, choice: dict[str, Any], last: dict[str, Any]
+) -> None:
+    """As Azure's filters, Google, Anthropic and older SGLang send them."""
+    ways = [{"choices": [choice]}, {"choices": [last | {"finish_reason": "stop"}]}]
+    answer = stream(place, *(f"data: {json.dumps(each)}\n\n" for each in ways), DONE)
+    given = [event["choices"] for event in answer.events]
+    assert given == [
+        [{"index": 0, "delta": {"content": "x"}, "finish_reason": None}],
+        [{"index": 0, "delta": {}, "finish_reason": "stop"}],
+    ]
+
+
+def test_it_keeps_what_google_s_models_sign_their_calls_with(place: Place) -> None:
+    signed = {"google": {"thought_signature": "c2ln" * 500}}
+    call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}, "extra_content": signed}
+    answer = stream(place, event({"tool_calls": [call]}), event({}, "tool_calls"), DONE)
+    assert [(each["index"], each["extra_content"]) for each in calls(answer)] == [(0, signed)]
