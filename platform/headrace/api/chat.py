@@ -63,8 +63,9 @@ class ChatConsumer(StreamingConsumer):
             await answer_by_any(gateway, exchange, answer)
         except BaseException as error:
             status, told = judge(exchange, error)
-            await gateway.settler.finish(exchange, status, before=answer.hang_up())
+            counts = await gateway.settler.finish(exchange, status, before=answer.hang_up())
             if told is not None:
+                told.was_billed = counts.output_tokens > 0
                 await answer.fail(told)
             elif exchange.interruption is None:
                 raise  # the server ends us, not the client

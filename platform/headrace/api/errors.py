@@ -59,8 +59,11 @@ class ApiError(Exception):
     """A row of the table with its message.
 
     retry_after: seconds until the same request may succeed. allow: the methods a path takes, of a 405. more_headers:
-    those of the limits that refused it, told with retry_after.
+    those of the limits that refused it, told with retry_after. was_billed: whether tokens were, which SDKs that try
+    again by themselves would have billed once more for each try.
     """
+
+    was_billed = False
 
     def __init__(
         self,
@@ -82,9 +85,12 @@ class ApiError(Exception):
         return msgspec.json.encode(_Envelope(_Body(self.message, self.type, self.param, self.code)))
 
     def headers(self) -> Headers:
-        """`allow`; `retry-after` in whole seconds, rounded up so that waiting that long is enough, and in ms."""
+        """`allow`; `x-should-retry`, which OpenAI's SDKs obey; `retry-after` in whole seconds, rounded up so that
+        waiting that long is enough, and in ms."""
         if self.allow is not None:
             return [(b"allow", self.allow.encode())]
+        if self.was_billed:
+            return [(b"x-should-retry", b"false")]
         if self.retry_after is None:
             return []
         # To the nearest microsecond first: 1.001 s are 1000.9999999999999 ms.

@@ -6,9 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from openai import DefaultHttpxClient, InternalServerError, OpenAI
 
 from headrace.api.tests.calling import Answer, Place
-from headrace.testing.upstream import ScriptedUpstream
+from headrace.testing.upstream import ScriptedUpstream, prompt
 
 STREAM = {"stream": True}
 
@@ -104,6 +105,20 @@ def test_it_bills_the_worst_of_a_provider_that_nobody_can_stop(place: Place, mod
     answer = place.scripted(fields=fields, tokens=60, interval_ms=50, ignore_close=True, ignore_abort=True)
     assert (answer.status, answer.error["code"]) == (504, "upstream_timeout")
     assert (answer.record["output_tokens"], answer.record["usage_source"]) == (70, "estimated")
+    place.upstream.reset()
+
+
+def test_it_tells_sdks_not_to_buy_again_by_themselves_what_was_billed(place: Place, models: dict[str, str]) -> None:
+    """OpenAI's ask twice more after any 5xx."""
+    slow = {"tokens": 60, "interval_ms": 50, "ignore_close": True, "ignore_abort": True}
+    with DefaultHttpxClient(trust_env=False) as http:
+        client = OpenAI(api_key=place.world.secret, base_url=f"{place.web.url}/v1", http_client=http, max_retries=2)
+        for script, tries in ((slow, 1), ({"status": 500}, 3)):
+            place.upstream.reset()
+            messages: Any = [{"role": "user", "content": prompt(**script)}]
+            with pytest.raises(InternalServerError):
+                client.chat.completions.create(model=models["hosted"], messages=messages, max_tokens=70)
+            assert len(place.upstream.requests()) == tries
     place.upstream.reset()
 
 
