@@ -54,6 +54,11 @@ FAILURES: dict[str, tuple[dict[str, Any], int, str]] = {
         400,
         "context_length_exceeded",
     ),
+    "a long prompt that vLLM calls a failure of its own": (
+        {"status": 500, "body": {"error": told("Input length 65537 exceeds the maximum context length 65536.", 500)}},
+        400,
+        "context_length_exceeded",
+    ),
     "no credit": ({"status": 400, "body": told("Your credit balance is too low.")}, 502, "upstream_error"),
     "a request that speaks of bills": (
         {"status": 400, "body": told("No such tool: billing_of.")},
