@@ -31,10 +31,9 @@ _REJECTED_TYPES = frozenset({"invalid_request_error", "BadRequestError"})
 def refusal(status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
     """What an answer that is no 200 means; `body` is the beginning of its own."""
     text = body.decode("utf-8", "replace")
-    if status in {400, 404, 413, 422, 500}:
-        # Some say it by a 500: taken for a failure, one client's long prompts would have every replica left alone.
-        if any(word in text.lower() for word in _CONTEXT_WORDS):
-            return Rejected("the prompt does not fit", kind="context_length", status=status)
+    # Some say it by a 500: taken for a failure, one client's long prompts would have every replica left alone.
+    if status in {400, 404, 413, 422, 500} and any(word in text.lower() for word in _CONTEXT_WORDS):
+        return Rejected("the prompt does not fit", kind="context_length", status=status)
     if status in {400, 404, 413, 422}:
         if _wants_money(_detail(text)):
             return AccountRefused("the upstream refuses the account", status=status)

@@ -5,6 +5,8 @@ from typing import Any
 
 import msgspec
 
+# What Unicode also ends lines with: JSON takes it as it is, but many clients part a stream's lines at it.
+_LINE_ENDS = {b"\xe2\x80\xa8": rb"\u2028", b"\xe2\x80\xa9": rb"\u2029", b"\xc2\x85": rb"\u0085"}
 _CALLS = re.compile(rb'"tool_calls"\s*:\s*\[\s*\{')
 
 
@@ -26,6 +28,9 @@ class Numbering:
 
 def passable(choices: bytes, numbering: Numbering | None = None) -> bytes:
     """Choices, streamed (with their stream's `numbering`) or whole, as clients take them, on one line."""
+    for end, escaped in _LINE_ENDS.items():
+        if end in choices:
+            choices = choices.replace(end, escaped)
     if b'"tool_calls"' in choices and _CALLS.search(choices):
         decoded = msgspec.json.decode(choices)
         if any([_mend(choice, numbering) for choice in decoded]):

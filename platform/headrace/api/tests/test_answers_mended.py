@@ -158,3 +158,13 @@ def test_it_keeps_what_google_s_models_sign_their_calls_with(place: Place) -> No
     call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}, "extra_content": signed}
     answer = stream(place, event({"tool_calls": [call]}), event({}, "tool_calls"), DONE)
     assert [(each["index"], each["extra_content"]) for each in calls(answer)] == [(0, signed)]
+
+
+def test_it_writes_no_line_end_of_unicode_s_into_a_line(place: Place) -> None:
+    """Python's splitlines() parts lines there, and with it httpx' and many clients' reading of a stream."""
+    text = "a\u2028b\u2029c\x85d \u2019\u2026"
+    raw = 'data: {"choices":[{"index":0,"delta":{"content":"' + text + '"},"finish_reason":null}]}\n\n'
+    answer = stream(place, raw, END, DONE)
+    assert answer.text == text
+    lines = answer.raw.decode().splitlines()
+    assert all(line.startswith("data: ") for line in lines if line)
