@@ -82,6 +82,8 @@ def _kind(table: str) -> str:
 def _text(value: Any) -> str:
     if value is None or value in ("", []):
         return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return _moment(value) if isinstance(value, str) and _TIME.match(value) else str(value)
