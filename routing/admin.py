@@ -12,8 +12,9 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.admin import TabularInline
 from unfold.decorators import display
+from unfold.widgets import UnfoldAdminTextInputWidget
 
-from routing.admin_route_state import route_state
+from routing.admin_route_state import TITLES, route_state
 from routing.conditions import BadConditions, read
 from routing.models import TIMEOUT_FIELDS, CacheScope, Model, Route, Target
 from tenants.admin_cells import number
@@ -84,6 +85,7 @@ class TargetForm(forms.ModelForm):  # type: ignore[type-arg]
     wants = forms.CharField(
         label="Only requests with",
         required=False,
+        widget=UnfoldAdminTextInputWidget,
         help_text="Any of min_prompt_tokens=8000 max_prompt_tokens= min_output_tokens= max_output_tokens="
         " modalities=text,image tools=yes tenants=acme projects=acme/web keys= tiers=gold; all must hold.",
     )
@@ -151,6 +153,11 @@ class RoutePage(AskingAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Route]:
         rows: QuerySet[Route] = super().get_queryset(request).prefetch_related("targets")
         return rows
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name in TITLES:
+            kwargs["label"] = TITLES[db_field.name]
+        return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False  # it comes with its model

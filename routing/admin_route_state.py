@@ -4,14 +4,17 @@ from django.db.models import FloatField
 
 from routing.models import Route, Target
 
+TITLES = {"ttft_target": "Time to first token", "tpot_target": "Time per further token"}
+
 
 def route_state(route: Route) -> dict[str, str]:
     targets = Target.objects.filter(route=route).order_by("position", "pk")
-    return {f"Target {number}": _target(target) for number, target in enumerate(targets, 1)} | {
-        str(field.verbose_name).capitalize(): _value(route, field.name, isinstance(field, FloatField))
-        for field in Route._meta.concrete_fields
-        if field.name != "model"
-    }
+    state = {f"Target {number}": _target(target) for number, target in enumerate(targets, 1)}
+    for field in Route._meta.concrete_fields:
+        if field.name != "model":
+            title = TITLES.get(field.name, str(field.verbose_name).capitalize())
+            state[title] = _value(route, field.name, isinstance(field, FloatField))
+    return state
 
 
 def _target(target: Target) -> str:

@@ -202,11 +202,24 @@ class BudgetAdjustmentAdmin(GrowingList):
 
 @admin.register(BudgetAlert)
 class BudgetAlertAdmin(GrowingList):
-    list_display = ("at", "budget", "threshold", "spent", "amount", "told")
+    list_display = ("at", "budget", "reached", "spent_then", "of_amount", "told")
+    list_select_related = ("budget__tenant",)
     list_filter = (("tenant", AutocompleteSelectFilter),)
     list_filter_submit = True
     fields = (("budget", "window_start"), ("threshold", "at"), ("spent", "amount"), "told")
     readonly_fields = ("told",)
+
+    @display(description="At", ordering="threshold")
+    def reached(self, alert: BudgetAlert) -> SafeString:
+        return number(alert.threshold, "%")
+
+    @display(description="Spent")
+    def spent_then(self, alert: BudgetAlert) -> SafeString:
+        return total(alert.spent, alert.budget.tenant.currency)
+
+    @display(description="Of")
+    def of_amount(self, alert: BudgetAlert) -> SafeString:
+        return total(alert.amount, alert.budget.tenant.currency)
 
     @display(description="Told")
     def told(self, alert: BudgetAlert) -> str:

@@ -58,7 +58,7 @@ class CreditForm(ReasonForm):
 
 @admin.register(Invoice)
 class InvoiceAdmin(GrowingList):
-    list_display = ("name", "tenant_id", "month", "kind_label", "state", "amount", "issued")
+    list_display = ("name", "for_tenant", "month", "kind_label", "state", "amount", "issued")
     list_filter = (exact_filter("tenant_id", "Tenant"), "status", "kind", ("period_start", RangeDateTimeFilter))
     search_fields = ("number__exact",)
     search_help_text = "A number"
@@ -89,6 +89,10 @@ class InvoiceAdmin(GrowingList):
     @display(description="Number", ordering="sequence")
     def name(self, invoice: Invoice) -> str:
         return invoice.number or "draft"
+
+    @display(description="Tenant", ordering="tenant_id")
+    def for_tenant(self, invoice: Invoice) -> str:
+        return invoice.tenant_id
 
     @display(description="Period", ordering="period_start")
     def month(self, invoice: Invoice) -> str:

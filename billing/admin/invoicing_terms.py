@@ -1,13 +1,16 @@
 """The operators' pages on who invoices, how each tenant is invoiced, and credits."""
 
+from decimal import Decimal
 from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin
 from unfold.decorators import display
 
+from billing import amounts
 from billing.admin.cells import total
 from billing.models import BillingAccount, Credit, LegalEntity
 
@@ -29,7 +32,7 @@ class LegalEntityAdmin(ModelAdmin):
 
 @admin.register(BillingAccount)
 class BillingAccountAdmin(ModelAdmin):
-    list_display = ("tenant", "legal_entity", "name", "tax_rate", "discount_percent", "minimum_fee", "reference")
+    list_display = ("tenant", "legal_entity", "name", "tax", "discount", "least", "reference")
     list_filter = (("legal_entity", admin.RelatedOnlyFieldListFilter),)
     search_fields = ("tenant__slug", "name")
     autocomplete_fields = ("tenant", "legal_entity")
@@ -43,6 +46,18 @@ class BillingAccountAdmin(ModelAdmin):
 
     def get_readonly_fields(self, request: HttpRequest, obj: BillingAccount | None = None) -> tuple[str, ...]:
         return ("tenant",) if obj else ()
+
+    @display(description="Tax", ordering="tax_rate")
+    def tax(self, account: BillingAccount) -> SafeString:
+        return _percent(account.tax_rate)
+
+    @display(description="Discount", ordering="discount_percent")
+    def discount(self, account: BillingAccount) -> SafeString:
+        return _percent(account.discount_percent)
+
+    @display(description="Minimum fee", ordering="minimum_fee")
+    def least(self, account: BillingAccount) -> SafeString:
+        return total(account.minimum_fee, account.tenant.currency)
 
     def has_delete_permission(self, request: HttpRequest, obj: BillingAccount | None = None) -> bool:
         return False  # what was agreed is changed, and the audit trail has how
@@ -71,6 +86,10 @@ class CreditAdmin(ModelAdmin):
     @display(description="Left")
     def left(self, credit: Any) -> SafeString:
         return total(credit.remaining, credit.currency)
+
+
+def _percent(rate: Decimal) -> SafeString:
+    return format_html('<span class="hr-number">{}\u00a0%</span>', amounts.plain(rate))
 
 
 def _is_used(credit: Credit) -> bool:
