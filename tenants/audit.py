@@ -4,6 +4,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.db import connection, transaction
+from django.http import HttpRequest
+
+
+def origin_of(request: HttpRequest) -> str:
+    """The address that a request came from, as the audit trail names it; "" through a socket that has none."""
+    return str(request.META.get("REMOTE_ADDR") or "")
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from billing.budgets.changing import reset_budget
 from billing.budgets.standing import Standing, standings
 from billing.models import Budget, BudgetAdjustment, BudgetAlert, Notice, WebhookEndpoint
 from engines import secrets
+from tenants import audit
 from tenants.admin_asking import question, reason_of
 from tenants.admin_cells import number
 from tenants.growing_lists import GrowingList
@@ -161,7 +162,7 @@ class BudgetAdmin(ModelAdmin):
             button="Reset", wants_reason=True,
         ):  # fmt: skip
             return asking
-        who, origin = request.user.get_username(), str(request.META.get("REMOTE_ADDR", ""))
+        who, origin = request.user.get_username(), audit.origin_of(request)
         try:
             with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=10) as client:
                 for budget in budgets:

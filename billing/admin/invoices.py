@@ -30,6 +30,7 @@ from billing.invoicing.records import first_records, records_behind
 from billing.invoicing.voiding import void_invoice
 from billing.models import Invoice, InvoiceLine
 from billing.tasks import make_invoices
+from tenants import audit
 from tenants.admin_asking import dialog
 from tenants.admin_cells import refreshed
 from tenants.growing_lists import GrowingList
@@ -180,7 +181,7 @@ class InvoiceAdmin(GrowingList):
         ),
     )
     def run(self, request: HttpRequest, form: Any) -> HttpResponse:
-        asked = partial(make_invoices.delay, request.user.get_username(), str(request.META.get("REMOTE_ADDR", "")))
+        asked = partial(make_invoices.delay, request.user.get_username(), audit.origin_of(request))
         transaction.on_commit(asked)
         self.message_user(request, "The worker is at it.", messages.SUCCESS)
         return refreshed()

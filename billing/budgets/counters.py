@@ -14,7 +14,7 @@ from django.db import connection
 
 from billing import drain, drain_lock
 from billing.budgets.windows import Window
-from billing.budgets.zones import SELECT, SELECT_OF, Zones
+from billing.budgets.zones import SELECT, Zones
 from billing.models import Budget
 from billing.usage import iso
 from tenants.meters import counters
@@ -55,10 +55,7 @@ class Part(NamedTuple):
 def read_zones(tenants: Iterable[str] | None = None) -> Zones:
     """Of these tenants, or of all."""
     with connection.cursor() as cursor:
-        if tenants is None:
-            cursor.execute(SELECT)
-        else:
-            cursor.execute(SELECT_OF, [list(tenants)])
+        cursor.execute(SELECT, {"tenants": None if tenants is None else list(tenants)})
         return Zones(cursor.fetchall())
 
 

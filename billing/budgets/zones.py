@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 from billing.budgets.windows import Window, day_begin, window_at
 
-SELECT = "SELECT tenant, month, since, time_zone FROM billing_tenantzone ORDER BY tenant, since"
-SELECT_OF = (
-    "SELECT tenant, month, since, time_zone FROM billing_tenantzone WHERE tenant = ANY(%s) ORDER BY tenant, since"
-)
+# Of these tenants; of all where they are None.
+SELECT = """
+SELECT tenant, month, since, time_zone FROM billing_tenantzone
+WHERE %(tenants)s::text[] IS NULL OR tenant = ANY(%(tenants)s::text[]) ORDER BY tenant, since
+"""
 
 
 class _Change(NamedTuple):
@@ -23,7 +24,7 @@ class _Change(NamedTuple):
 
 
 class Zones:
-    """Built whole from the rows of SELECT, or SELECT_OF some tenants alone. A tenant that is in none has UTC."""
+    """Built whole from the rows of SELECT. A tenant that is in none has UTC."""
 
     def __init__(self, rows: Iterable[tuple[Any, ...]] = ()) -> None:
         self._of_tenant: dict[str, list[_Change]] = {}

@@ -29,7 +29,7 @@ class OperatorSite(UnfoldAdminSite):
         def attributed(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
             if request.method in _READING:
                 return view(request, *args, **kwargs)
-            with audit.acting(who=request.user.get_username(), origin=str(request.META.get("REMOTE_ADDR", ""))):
+            with audit.acting(who=request.user.get_username(), origin=audit.origin_of(request)):
                 return view(request, *args, **kwargs)
 
         admin_view: View = super().admin_view(attributed, cacheable)

@@ -142,7 +142,7 @@ async def _read_prices(connection: psycopg.AsyncConnection) -> price_book.PriceB
 
 
 async def _read_budgets(connection: psycopg.AsyncConnection) -> book.BudgetBook:
-    known = zones.Zones(await (await connection.execute(zones.SELECT)).fetchall())
+    known = zones.Zones(await (await connection.execute(zones.SELECT, {"tenants": None})).fetchall())
     return book.BudgetBook(await (await connection.execute(book.SELECT)).fetchall(), known)
 
 

@@ -60,7 +60,7 @@ def guarded(view: View[...], rule: Rule) -> Callable[..., HttpResponseBase]:
         wanted = rule.of(request.method or "")
         if not request.user.is_authenticated:
             return redirect_to_login(request.get_full_path())
-        with rows_of(tenant, who=request.user.get_username(), origin=origin(request)):
+        with rows_of(tenant, who=request.user.get_username(), origin=audit.origin_of(request)):
             entered = _enter(request, tenant)
             if entered.tenant.is_suspended and entered.role != OPERATOR:
                 return render(request, "errors/suspended.html", {"tenant": entered.tenant}, status=403)
@@ -73,10 +73,6 @@ def guarded(view: View[...], rule: Rule) -> Callable[..., HttpResponseBase]:
 
     guard.rule = rule  # type: ignore[attr-defined]  # for the test that reads the table of addresses
     return guard
-
-
-def origin(request: HttpRequest) -> str:
-    return str(request.META.get("REMOTE_ADDR") or "")
 
 
 def asked(request: HttpRequest, name: str) -> str:
@@ -116,5 +112,5 @@ def _note_visit(tenant: str, request: Any) -> None:
     visit = OperatorVisit(tenant=tenant, operator=request.user.get_username(), hour=hour)
     visits = OperatorVisit.objects.using("default")
     if not visits.filter(tenant=tenant, operator=visit.operator, hour=hour).exists():
-        with audit.acting(who=visit.operator, origin=origin(request)):
+        with audit.acting(who=visit.operator, origin=audit.origin_of(request)):
             visits.bulk_create([visit], ignore_conflicts=True)

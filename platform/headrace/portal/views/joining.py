@@ -12,7 +12,6 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from headrace.portal.forms.joining import NewPasswordForm
-from headrace.portal.request import origin
 from tenants import audit, inviting
 from tenants.models import Invitation
 
@@ -50,7 +49,7 @@ def _join_new(request: HttpRequest, invitation: Invitation) -> HttpResponse:
         return render(request, "portal/join_new.html", {"invitation": invitation, "form": form})
     user.first_name = form.cleaned_data["name"]
     user.set_password(form.cleaned_data["password"])
-    with transaction.atomic(), audit.acting(who=user.username, origin=origin(request)):
+    with transaction.atomic(), audit.acting(who=user.username, origin=audit.origin_of(request)):
         user.save(force_insert=True)
         # A link that came by mail proves the address. Without a mail server the inviter handed it over himself.
         EmailAddress.objects.create(user=user, email=user.email, primary=True, verified=bool(settings.EMAIL_HOST))
@@ -62,7 +61,7 @@ def _join_new(request: HttpRequest, invitation: Invitation) -> HttpResponse:
 
 def _accept(request: HttpRequest, invitation: Invitation, user: User) -> HttpResponse:
     try:
-        with audit.acting(who=user.username, origin=origin(request)):
+        with audit.acting(who=user.username, origin=audit.origin_of(request)):
             inviting.accept(invitation, user)
     except inviting.IsMember:
         messages.info(request, "You belong to this team already.")

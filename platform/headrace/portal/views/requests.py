@@ -10,7 +10,8 @@ from django.shortcuts import render
 
 from billing.models import Price, Status, UsageCorrection, UsageRecord
 from headrace.portal import live, log
-from headrace.portal.request import PortalRequest, asked, origin
+from headrace.portal.request import PortalRequest, asked
+from tenants import audit
 from tenants.models import ApiKey, Project
 
 STATES = {
@@ -71,7 +72,7 @@ def listing(request: PortalRequest) -> HttpResponse:
 def follow(request: PortalRequest) -> StreamingHttpResponse:
     """Server-sent events: the rows of what comes into the ledger from now on. The browser comes back when it ends."""
     chosen = {name: asked(request, name) for name in log.FILTERS}
-    events = live.events(request.tenant, chosen, who=request.user.get_username(), origin=origin(request))
+    events = live.events(request.tenant, chosen, who=request.user.get_username(), origin=audit.origin_of(request))
     response = StreamingHttpResponse(events, content_type="text/event-stream")
     response["X-Accel-Buffering"] = "no"
     return response
