@@ -6,7 +6,8 @@ from decimal import Decimal
 from typing import Any
 
 from billing.amounts import telling
-from billing.cost.report import Line, Report
+from billing.cost.line import Line
+from billing.cost.report import Report
 
 COLUMNS = (
     "start", "pool", "model", "cost", "currency", "up hours", "output", "all tokens", "per M output", "per M all",

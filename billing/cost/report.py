@@ -6,70 +6,18 @@ pool's or the one asked for; lines of two currencies are never added up. Charges
 are converted at the rate of the bucket's first day; where one is missing the line says which, and has no such figure.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal
-from typing import NamedTuple
-from zoneinfo import ZoneInfo
+from datetime import UTC, datetime, time
 
 from billing.cost import hosted as hosted_prices
 from billing.cost import hours as cost_hours
-from billing.cost.arithmetic import NONE, Tokens, break_even, full_load, per_million, rounded, utilisation
+from billing.cost.asked import Asked
 from billing.cost.exchange import Exchange
-from billing.cost.hosted import Hosted
-from billing.cost.hours import Stretch
+from billing.cost.hours import Stretch, Worked
+from billing.cost.line import Line
+from billing.cost.pool_lines import PoolLines
 from engines.models import Pool
-
-UTC_ZONE = ZoneInfo("UTC")
-UNITS = ("hour", "day", "month")
-
-
-@dataclass(frozen=True)
-class Asked:
-    """[start, end) and its buckets, in `zone`. `hosted`: compared with it instead of the providers' price lists."""
-
-    start: datetime
-    end: datetime
-    by: str = "day"
-    zone: ZoneInfo = UTC_ZONE
-    pool: str | None = None
-    model: str | None = None
-    currency: str | None = None
-    hosted: Hosted | None = None
-
-
-@dataclass(frozen=True)
-class Line:
-    """One model at one pool in one bucket; an idle pool has a line without a model. Costs in `currency`.
-
-    cost: of the engines, this model's share; None: nothing was sampled. up_hours: replica-hours of the pool.
-    per_output, per_token: per million, None where there is none ("-"). full_...: at the pool's best sustained hour.
-    utilisation: of that. charged: to tenants. hosted_...: what `hosted` asks for the same tokens, per million.
-    gap_seconds: not sampled. missing: exchange rates that would be needed, as EUR/USD.
-    """
-
-    start: datetime
-    pool: str
-    model: str
-    currency: str
-    cost: Decimal | None
-    up_hours: float
-    gap_seconds: float
-    tokens: Tokens
-    per_output: Decimal | None = None
-    per_token: Decimal | None = None
-    full_per_output: Decimal | None = None
-    full_per_token: Decimal | None = None
-    utilisation: float | None = None
-    charged: Decimal | None = None
-    charged_per_output: Decimal | None = None
-    margin: Decimal | None = None
-    hosted: str = ""
-    hosted_per_output: Decimal | None = None
-    hosted_per_token: Decimal | None = None
-    break_even: float | None = None
-    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -94,30 +42,26 @@ class Report:
 def report(asked: Asked, *, now: datetime | None = None) -> Report:
     """What was asked, from the rollups alone."""
     now = now or datetime.now(UTC)
+    worked = cost_hours.read(asked.start, asked.end, by=asked.by, zone=str(asked.zone), pool=asked.pool, now=now)
+    return report_of(worked, asked, now=now)
+
+
+def report_of(worked: Mapping[str, Worked], asked: Asked, *, now: datetime) -> Report:
+    """The report of what each pool did."""
     exchange, listed = Exchange(), hosted_prices.listed(min(asked.end, now))
     configured = dict(Pool.objects.values_list("name", "cost_currency"))
     lines: list[Line] = []
     best: dict[str, float] = {}
-    worked = cost_hours.read(asked.start, asked.end, by=asked.by, zone=str(asked.zone), pool=asked.pool, now=now)
     for pool, found in sorted(worked.items()):
         if found.best:
             best[pool] = found.best
         # Of hours that nobody sampled: the currency of the latest that somebody did, else the one to come.
         usual = found.last_currency or configured.get(pool, "")
-        maker = _Maker(asked, pool, exchange, listed, found.best, usual)
+        maker = PoolLines(asked, pool, exchange, listed, found.best, usual)
         for start, bucket in _buckets(found.stretches, asked):
-            lines += maker.lines(start, bucket)
+            lines += maker.of_bucket(start, bucket)
     lines.sort(key=lambda line: (line.start, line.pool, line.model))
     return Report(asked, lines, best)
-
-
-def bucket_start(hour: datetime, by: str, zone: ZoneInfo) -> datetime:
-    """The start of the hour's bucket, which begins with the local hour, day or month. Days have 23 to 25 hours."""
-    local = hour.astimezone(zone)
-    if by == "hour":
-        return hour.astimezone(zone)
-    day = local.date() if by == "day" else local.date().replace(day=1)
-    return datetime.combine(day, time(), zone)
 
 
 def _buckets(found: Sequence[Stretch], asked: Asked) -> Iterable[tuple[datetime, list[Stretch]]]:
@@ -131,154 +75,3 @@ def _buckets(found: Sequence[Stretch], asked: Asked) -> Iterable[tuple[datetime,
         )
         buckets.setdefault(start, []).append(stretch)
     return buckets.items()
-
-
-class _Maker:
-    """Makes the lines of one pool."""
-
-    def __init__(
-        self, asked: Asked, pool: str, exchange: Exchange, listed: dict[str, Hosted], best: float | None, usual: str
-    ) -> None:
-        self._asked, self._pool, self._exchange = asked, pool, exchange
-        self._listed, self._best = listed, best
-        self._usual = usual
-
-    def lines(self, start: datetime, bucket: list[Stretch]) -> list[Line]:
-        """A line for each currency the pool's cost was in, times each model; one without a cost has what is known."""
-        currencies = sorted({currency for hour in bucket for currency in hour.cost}) or [self._usual]
-        return [line for currency in currencies for line in self._in_currency(start, bucket, currency)]
-
-    def _in_currency(self, start: datetime, bucket: list[Stretch], currency: str) -> list[Line]:
-        day = start.date()
-        # Hours belong to the currency that most of their cost is in: a pool changes it once in a lifetime.
-        mine = [hour for hour in bucket if hour.main in {None, currency}]
-        shown = self._asked.currency or currency
-        rate = self._exchange.rate(currency, shown, day) if currency else None
-        seen = [hour for hour in mine if hour.is_seen and hour.cost]
-        work = sum((hour.tokens for hour in seen), NONE)
-        seen_hours = sum(hour.up_seconds for hour in seen) / 3600
-        whole = _Whole(
-            start=start,
-            day=day,
-            currency=shown,
-            mine=mine,
-            seen=seen,
-            cost=self._converted(mine, currency, rate),
-            seen_cost=self._converted(seen, currency, rate),
-            seen_hours=seen_hours,
-            seen_tokens=work.all,
-            used=utilisation(work.output, seen_hours, self._best),
-            up_hours=round(sum(hour.up_seconds for hour in mine) / 3600, 4),
-            gap_seconds=round(sum(hour.gap for hour in mine), 1),
-            missing=(f"{currency}/{shown}",) if currency and rate is None else (),
-        )
-        models = sorted({model for hour in mine for model in hour.uses}) or [""]
-        return [self._of_model(whole, model) for model in models if self._asked.model in {None, model}]
-
-    @staticmethod
-    def _converted(hours: list[Stretch], currency: str, rate: Decimal | None) -> Decimal | None:
-        costs = [hour.cost[currency] for hour in hours if currency in hour.cost]
-        return None if rate is None or not costs else sum(costs, Decimal(0)) * rate
-
-    def _of_model(self, whole: "_Whole", model: str) -> Line:
-        tokens = sum((hour.uses[model].tokens for hour in whole.mine if model in hour.uses), NONE)
-        counted = sum((hour.uses[model].tokens for hour in whole.seen if model in hour.uses), NONE)
-        share = Decimal(counted.all) / whole.seen_tokens if whole.seen_tokens else Decimal(1)
-        mine_cost = None if whole.seen_cost is None else whole.seen_cost * share
-        per_output, per_token = per_million(mine_cost, counted.output), per_million(mine_cost, counted.all)
-        full_output = full_token = None
-        if whole.used and per_output is not None and per_token is not None:
-            # The model's share of the pool's work stays as it was; the same hours simply do more.
-            used = Decimal(str(whole.used))
-            full_output, full_token = rounded(per_output * used), rounded(per_token * used)
-        elif not counted.output:
-            full_output = full_load(whole.seen_cost, whole.seen_hours, self._best)
-        charged, missing = self._charged(whole, model)
-        total = None if whole.cost is None else whole.cost * share
-        hosted = self._hosted(whole, model, counted, full_output)
-        return Line(
-            start=whole.start,
-            pool=self._pool,
-            model=model,
-            currency=whole.currency,
-            cost=None if total is None else rounded(total),
-            up_hours=whole.up_hours,
-            gap_seconds=whole.gap_seconds,
-            tokens=tokens,
-            per_output=per_output,
-            per_token=per_token,
-            full_per_output=full_output,
-            full_per_token=full_token,
-            utilisation=None if whole.used is None else round(whole.used, 4),
-            charged=None if charged is None else rounded(charged),
-            charged_per_output=per_million(charged, tokens.output),
-            margin=None if charged is None or total is None else rounded(charged - total),
-            hosted=hosted.name,
-            hosted_per_output=hosted.per_output,
-            hosted_per_token=hosted.per_token,
-            break_even=hosted.break_even,
-            missing=tuple(dict.fromkeys([*whole.missing, *missing, *hosted.missing])),
-        )
-
-    def _charged(self, whole: "_Whole", model: str) -> tuple[Decimal | None, list[str]]:
-        """What tenants were charged, in the line's currency; None with the rates that are missing for it."""
-        total, missing = Decimal(0), []
-        for hour in whole.mine:
-            for theirs, amount in hour.uses[model].charged.items() if model in hour.uses else ():
-                rate = self._exchange.rate(theirs, whole.currency, whole.day) if whole.currency else None
-                if rate is None:
-                    missing.append(f"{theirs}/{whole.currency or '?'}")
-                else:
-                    total += amount * rate
-        return (None if missing else total), missing
-
-    def _hosted(self, whole: "_Whole", model: str, tokens: Tokens, full_output: Decimal | None) -> "_Beside":
-        hosted = self._asked.hosted or self._listed.get(model)
-        if hosted is None or not whole.currency or not tokens.all:
-            return _NOTHING
-        rate = self._exchange.rate(hosted.currency, whole.currency, whole.day)
-        if rate is None:
-            return _Beside(hosted.name, missing=(f"{hosted.currency}/{whole.currency}",))
-        cost = hosted.cost(tokens) * rate
-        per_output = per_million(cost, tokens.output)
-        even = break_even(full_output, per_output)
-        return _Beside(hosted.name, per_output, per_million(cost, tokens.all), None if even is None else round(even, 4))
-
-
-class _Whole(NamedTuple):
-    """What a bucket's lines in one currency share. `seen...`: of the hours that figures per million are of."""
-
-    start: datetime
-    day: date
-    currency: str
-    mine: list[Stretch]
-    seen: list[Stretch]
-    cost: Decimal | None
-    seen_cost: Decimal | None
-    seen_hours: float
-    seen_tokens: int
-    used: float | None
-    up_hours: float
-    gap_seconds: float
-    missing: tuple[str, ...]
-
-
-class _Beside(NamedTuple):
-    """What a hosted provider would have asked for a line's tokens."""
-
-    name: str = ""
-    per_output: Decimal | None = None
-    per_token: Decimal | None = None
-    break_even: float | None = None
-    missing: tuple[str, ...] = ()
-
-
-_NOTHING = _Beside()
-
-
-def default_span(by: str, now: datetime, zone: ZoneInfo) -> tuple[datetime, datetime]:
-    """What is shown unless asked otherwise: two days by the hour, thirty by the day, a year by the month."""
-    end = now.astimezone(zone)
-    days = {"hour": 2, "day": 30, "month": 365}[by]
-    start = bucket_start(now - timedelta(days=days), "hour" if by == "hour" else by, zone)
-    return start.replace(minute=0, second=0, microsecond=0), end

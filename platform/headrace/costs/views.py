@@ -13,8 +13,10 @@ from django.views.decorators.http import require_GET
 
 from billing.amounts import UNKNOWN, telling
 from billing.cost import hosted
+from billing.cost.asked import UNITS, Asked, default_span
 from billing.cost.export import gap, totals, when
-from billing.cost.report import UNITS, Asked, Line, default_span, report
+from billing.cost.line import Line
+from billing.cost.report import report
 from engines.models import Pool
 from headrace.costs.chart import charts
 from routing.models import Model

@@ -6,7 +6,8 @@ from functools import partial
 
 from django.utils import timezone
 
-from billing.cost.report import UNITS, UTC_ZONE, Asked, default_span, report
+from billing.cost.asked import UNITS, UTC_ZONE, Asked, default_span
+from billing.cost.report import report
 from billing.exports import usage_rows
 from headrace.bench.benchmark import Say, Target
 from headrace.bench.figures import percentile

@@ -13,8 +13,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from billing import rebuilding
 from billing.cost import hosted
+from billing.cost.asked import UNITS, Asked, default_span
 from billing.cost.export import COLUMNS, document, row
-from billing.cost.report import UNITS, Asked, Report, default_span, report
+from billing.cost.report import Report, report
 from engines.models import Pool
 from tenants.currencies import check_currency
 from tenants.time_zones import check_time_zone

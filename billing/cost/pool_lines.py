@@ -1,0 +1,155 @@
+"""The lines of one pool: its cost shared between its models, beside what they were charged and what others ask."""
+
+from datetime import date, datetime
+from decimal import Decimal
+from typing import NamedTuple
+
+from billing.cost.arithmetic import NONE, Tokens, break_even, full_load, per_million, rounded, utilisation
+from billing.cost.asked import Asked
+from billing.cost.exchange import Exchange
+from billing.cost.hosted import Hosted
+from billing.cost.hours import Stretch
+from billing.cost.line import Line
+
+
+class PoolLines:
+    """Makes the lines of one pool."""
+
+    def __init__(
+        self, asked: Asked, pool: str, exchange: Exchange, listed: dict[str, Hosted], best: float | None, usual: str
+    ) -> None:
+        self._asked, self._pool, self._exchange = asked, pool, exchange
+        self._listed, self._best = listed, best
+        self._usual = usual
+
+    def of_bucket(self, start: datetime, bucket: list[Stretch]) -> list[Line]:
+        """A line for each currency the pool's cost was in, times each model; one without a cost has what is known."""
+        currencies = sorted({currency for hour in bucket for currency in hour.cost}) or [self._usual]
+        return [line for currency in currencies for line in self._in_currency(start, bucket, currency)]
+
+    def _in_currency(self, start: datetime, bucket: list[Stretch], currency: str) -> list[Line]:
+        day = start.date()
+        # Hours belong to the currency that most of their cost is in: a pool changes it once in a lifetime.
+        mine = [hour for hour in bucket if hour.main in {None, currency}]
+        shown = self._asked.currency or currency
+        rate = self._exchange.rate(currency, shown, day) if currency else None
+        seen = [hour for hour in mine if hour.is_seen and hour.cost]
+        work = sum((hour.tokens for hour in seen), NONE)
+        seen_hours = sum(hour.up_seconds for hour in seen) / 3600
+        whole = _Whole(
+            start=start,
+            day=day,
+            currency=shown,
+            mine=mine,
+            seen=seen,
+            cost=self._converted(mine, currency, rate),
+            seen_cost=self._converted(seen, currency, rate),
+            seen_hours=seen_hours,
+            seen_tokens=work.all,
+            used=utilisation(work.output, seen_hours, self._best),
+            up_hours=round(sum(hour.up_seconds for hour in mine) / 3600, 4),
+            gap_seconds=round(sum(hour.gap for hour in mine), 1),
+            missing=(f"{currency}/{shown}",) if currency and rate is None else (),
+        )
+        models = sorted({model for hour in mine for model in hour.uses}) or [""]
+        return [self._of_model(whole, model) for model in models if self._asked.model in {None, model}]
+
+    @staticmethod
+    def _converted(hours: list[Stretch], currency: str, rate: Decimal | None) -> Decimal | None:
+        costs = [hour.cost[currency] for hour in hours if currency in hour.cost]
+        return None if rate is None or not costs else sum(costs, Decimal(0)) * rate
+
+    def _of_model(self, whole: "_Whole", model: str) -> Line:
+        tokens = sum((hour.uses[model].tokens for hour in whole.mine if model in hour.uses), NONE)
+        counted = sum((hour.uses[model].tokens for hour in whole.seen if model in hour.uses), NONE)
+        share = Decimal(counted.all) / whole.seen_tokens if whole.seen_tokens else Decimal(1)
+        mine_cost = None if whole.seen_cost is None else whole.seen_cost * share
+        per_output, per_token = per_million(mine_cost, counted.output), per_million(mine_cost, counted.all)
+        full_output = full_token = None
+        if whole.used and per_output is not None and per_token is not None:
+            # The model's share of the pool's work stays as it was; the same hours simply do more.
+            used = Decimal(str(whole.used))
+            full_output, full_token = rounded(per_output * used), rounded(per_token * used)
+        elif not counted.output:
+            full_output = full_load(whole.seen_cost, whole.seen_hours, self._best)
+        charged, missing = self._charged(whole, model)
+        total = None if whole.cost is None else whole.cost * share
+        hosted = self._hosted(whole, model, counted, full_output)
+        return Line(
+            start=whole.start,
+            pool=self._pool,
+            model=model,
+            currency=whole.currency,
+            cost=None if total is None else rounded(total),
+            up_hours=whole.up_hours,
+            gap_seconds=whole.gap_seconds,
+            tokens=tokens,
+            per_output=per_output,
+            per_token=per_token,
+            full_per_output=full_output,
+            full_per_token=full_token,
+            utilisation=None if whole.used is None else round(whole.used, 4),
+            charged=None if charged is None else rounded(charged),
+            charged_per_output=per_million(charged, tokens.output),
+            margin=None if charged is None or total is None else rounded(charged - total),
+            hosted=hosted.name,
+            hosted_per_output=hosted.per_output,
+            hosted_per_token=hosted.per_token,
+            break_even=hosted.break_even,
+            missing=tuple(dict.fromkeys([*whole.missing, *missing, *hosted.missing])),
+        )
+
+    def _charged(self, whole: "_Whole", model: str) -> tuple[Decimal | None, list[str]]:
+        """What tenants were charged, in the line's currency; None with the rates that are missing for it."""
+        total, missing = Decimal(0), []
+        for hour in whole.mine:
+            for theirs, amount in hour.uses[model].charged.items() if model in hour.uses else ():
+                rate = self._exchange.rate(theirs, whole.currency, whole.day) if whole.currency else None
+                if rate is None:
+                    missing.append(f"{theirs}/{whole.currency or '?'}")
+                else:
+                    total += amount * rate
+        return (None if missing else total), sorted(missing)
+
+    def _hosted(self, whole: "_Whole", model: str, tokens: Tokens, full_output: Decimal | None) -> "_Beside":
+        hosted = self._asked.hosted or self._listed.get(model)
+        if hosted is None or not whole.currency or not tokens.all:
+            return _NOTHING
+        rate = self._exchange.rate(hosted.currency, whole.currency, whole.day)
+        if rate is None:
+            return _Beside(hosted.name, missing=(f"{hosted.currency}/{whole.currency}",))
+        cost = hosted.cost(tokens) * rate
+        per_output = per_million(cost, tokens.output)
+        even = break_even(full_output, per_output)
+        return _Beside(hosted.name, per_output, per_million(cost, tokens.all), None if even is None else round(even, 4))
+
+
+class _Whole(NamedTuple):
+    """What a bucket's lines in one currency share. `seen...`: of the hours that figures per million are of."""
+
+    start: datetime
+    day: date
+    currency: str
+    mine: list[Stretch]
+    seen: list[Stretch]
+    cost: Decimal | None
+    seen_cost: Decimal | None
+    seen_hours: float
+    seen_tokens: int
+    used: float | None
+    up_hours: float
+    gap_seconds: float
+    missing: tuple[str, ...]
+
+
+class _Beside(NamedTuple):
+    """What a hosted provider would have asked for a line's tokens."""
+
+    name: str = ""
+    per_output: Decimal | None = None
+    per_token: Decimal | None = None
+    break_even: float | None = None
+    missing: tuple[str, ...] = ()
+
+
+_NOTHING = _Beside()
