@@ -22,6 +22,7 @@ class TargetHour(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["hour", "target", "model", "currency"], name="billing_targethour_bucket")
         ]
+        indexes = [models.Index(fields=["target", "hour"], name="billing_targethour_of_target")]
 
     def __str__(self) -> str:
         return f"{self.target} {self.hour:%Y-%m-%d %H:%M}"
