@@ -55,7 +55,7 @@ class Standing(NamedTuple):
 
 
 def standings(client: "redis.Redis", budgets: Iterable[Budget], *, now: datetime | None = None) -> list[Standing]:
-    """How each stands in its present window. The budgets' tenants are loaded. Raises redis.RedisError."""
+    """How each stands in its present window. Raises redis.RedisError."""
     now = now or datetime.now(UTC)
     parts = current(budgets, now)
     found = counters.read(client, [part.key for part in parts])

@@ -50,7 +50,7 @@ class WithUse(ChangeList):
 
 def _budget_states(tenants: list[str]) -> dict[str, str]:
     """The worst of each tenant's budgets in force; "rebuilding" while Redis is away."""
-    budgets = list(Budget.objects.filter(tenant__in=tenants, enabled=True).select_related("tenant"))
+    budgets = list(Budget.objects.filter(tenant__in=tenants, enabled=True))
     try:
         with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=1) as client:
             found = [(standing.budget, standing.percent) for standing in standings(client, budgets)]
