@@ -5,19 +5,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
+
 from billing.cost.export import when
 from billing.cost.report import Report
 
 WIDTH, HEIGHT = 960, 260
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 14, 30
 MOST_SERIES = 6
-
-
-@dataclass(frozen=True)
-class Point:
-    x: str
-    y: str
-    words: str
+_DOT = '<circle cx="{}" cy="{}" r="3"><title>{}</title></circle>'
 
 
 @dataclass(frozen=True)
@@ -25,7 +22,7 @@ class Series:
     name: str
     number: int
     pieces: list[str]  # "x,y x,y ..." of each unbroken stretch
-    points: list[Point]
+    dots: SafeString  # a circle for each point, which says what it is
 
 
 @dataclass(frozen=True)
@@ -66,27 +63,32 @@ def _chart(report: Report, currency: str) -> Chart | None:
     top = _nice(float(max(max(each.values()) for each in values.values())))
     names = sorted(values, key=lambda name: max(values[name].values()), reverse=True)[:MOST_SERIES]
     places = {start: _across(index, len(starts)) for index, start in enumerate(starts)}
-    by = report.asked.by
-    series = [_series(name, number, values[name], places, top, by) for number, name in enumerate(sorted(names), 1)]
+    labels = {start: when(start, report.asked.by) for start in starts}
+    series = [_series(name, number, values[name], places, labels, top) for number, name in enumerate(sorted(names), 1)]
     step = max(1, math.ceil(len(starts) / 8))
-    across = [Tick(places[start], when(start, by).split(" +")[0]) for start in starts[::step]]
+    across = [Tick(places[start], labels[start].split(" +")[0]) for start in starts[::step]]
     up = [Tick(_height(top * part / 4, top), f"{top * part / 4:,.4g}") for part in range(5)]
     return Chart(currency, series, across, up)
 
 
 def _series(
-    name: str, number: int, values: dict[datetime, Decimal], places: dict[datetime, float], top: float, by: str
+    name: str,
+    number: int,
+    values: dict[datetime, Decimal],
+    places: dict[datetime, float],
+    labels: dict[datetime, str],
+    top: float,
 ) -> Series:
     pieces: list[list[str]] = [[]]
-    points = []
+    dots = []
     for start, x in places.items():
         if (value := values.get(start)) is None:
             pieces.append([])
             continue
         y = _height(float(value), top)
         pieces[-1].append(f"{x:.1f},{y:.1f}")
-        points.append(Point(f"{x:.1f}", f"{y:.1f}", f"{name}, {when(start, by)}: {value:,.4f}"))
-    return Series(name, number, [" ".join(piece) for piece in pieces if piece], points)
+        dots.append((f"{x:.1f}", f"{y:.1f}", f"{name}, {labels[start]}: {value:,.4f}"))
+    return Series(name, number, [" ".join(piece) for piece in pieces if piece], format_html_join("", _DOT, dots))
 
 
 def _across(index: int, count: int) -> float:

@@ -11,14 +11,14 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from billing.amounts import UNKNOWN, telling
+from billing.amounts import telling
 from billing.cost import hosted
 from billing.cost.asked import UNITS, Asked, default_span
-from billing.cost.export import gap, totals, when
-from billing.cost.line import Line
+from billing.cost.export import gap, totals
 from billing.cost.report import report
 from engines.models import Pool
 from headrace.costs.chart import charts
+from headrace.costs.table import rows
 from routing.models import Model
 from tenants.currencies import check_currency
 from tenants.time_zones import check_time_zone
@@ -43,13 +43,12 @@ def page(request: HttpRequest) -> HttpResponse:
     try:
         asked = _asked(request)
         found = report(asked)
-        lines = [_shown(line, asked.by) for line in found.lines[: -MOST_LINES - 1 : -1]]
         context |= {
             "by": asked.by,
             "zone": str(asked.zone),
             "start": asked.start.date().isoformat(),
             "end": (asked.end - timedelta(microseconds=1)).date().isoformat(),
-            "lines": lines,
+            "rows": rows(found.lines[: -MOST_LINES - 1 : -1], asked.by),
             "is_cut": len(found.lines) > MOST_LINES,
             "charts": charts(found),
             "totals": [_total(each) for each in totals(found)],
@@ -107,33 +106,6 @@ def _hosted(given: Any) -> hosted.Hosted | None:
     return hosted.given(prices[0], prices[1], currency)
 
 
-def _shown(line: Line, by: str) -> dict[str, Any]:
-    percent = "–" if line.utilisation is None else f"{line.utilisation:.1%}"
-    return {
-        "when": when(line.start, by),
-        "pool": line.pool,
-        "model": line.model or "–",
-        "currency": line.currency,
-        "cost": "not sampled" if line.cost is None and not line.missing else _money(line.cost, 2),
-        "up": f"{line.up_hours:,.1f}",
-        "output": f"{line.tokens.output:,}" if line.tokens.output else "–",
-        "all": f"{line.tokens.all:,}" if line.tokens.all else "–",
-        "per_output": _money(line.per_output),
-        "per_token": _money(line.per_token),
-        "full": _money(line.full_per_output),
-        "full_token": _money(line.full_per_token),
-        "used": percent,
-        "charged": _money(line.charged_per_output),
-        "margin": _money(line.margin, 2),
-        "is_loss": line.margin is not None and line.margin < 0,
-        "hosted": _money(line.hosted_per_output),
-        "provider": line.hosted,
-        "even": "–" if line.break_even is None else f"{line.break_even:.1%}",
-        "gap": gap(line.gap_seconds),
-        "missing": ", ".join(line.missing),
-    }
-
-
 def _total(total: dict[str, Any]) -> dict[str, Any]:
     def money(name: str) -> str:
         return "unknown" if total[name] is None else telling(Decimal(total[name]), 2)
@@ -147,7 +119,3 @@ def _total(total: dict[str, Any]) -> dict[str, Any]:
         "output": f"{total['output_tokens']:,}",
         "tokens": f"{total['tokens']:,}",
     }
-
-
-def _money(value: Decimal | None, places: int = 4) -> str:
-    return UNKNOWN if value is None else telling(value, places)
