@@ -10,15 +10,15 @@ The last holds because at a utilisation u our tokens cost full load / u: below i
 provider is cheaper at any load.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from decimal import ROUND_HALF_EVEN, Decimal
+from typing import NamedTuple
 
 MILLION = Decimal(10**6)
 _PLACES = Decimal("0.000001")
 
 
-@dataclass(frozen=True)
-class Tokens:
+class Tokens(NamedTuple):
     uncached: int = 0
     cached: int = 0
     output: int = 0
@@ -27,11 +27,12 @@ class Tokens:
     def all(self) -> int:
         return self.uncached + self.cached + self.output
 
-    def __add__(self, other: "Tokens") -> "Tokens":
-        return Tokens(self.uncached + other.uncached, self.cached + other.cached, self.output + other.output)
-
 
 NONE = Tokens()
+
+
+def together(parts: Sequence[Tokens]) -> Tokens:
+    return parts[0] if len(parts) == 1 else Tokens(*map(sum, zip(*parts, strict=True)))
 
 
 def per_million(cost: Decimal | None, tokens: int) -> Decimal | None:

@@ -1,6 +1,5 @@
 """A report as JSON and as rows of text: the same figures, "-" where there are none."""
 
-from dataclasses import asdict
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -61,9 +60,8 @@ def totals(report: Report) -> list[dict[str, Any]]:
 
 
 def _line(line: Line) -> dict[str, Any]:
-    fields = asdict(line)
-    tokens = fields.pop("tokens")
-    counts = {f"{name}_tokens": tokens[name] for name in ("uncached", "cached", "output")}
+    fields = line._asdict()
+    counts = {f"{name}_tokens": count for name, count in fields.pop("tokens")._asdict().items()}
     return {name: _json(value) for name, value in fields.items()} | counts
 
 

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from operator import itemgetter
 from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import Max, Min
 
-from billing.cost.arithmetic import NONE, Tokens
+from billing.cost.arithmetic import NONE, Tokens, together
 from billing.models import TargetHour
 from engines.models import Pool, PoolHour
 
@@ -37,7 +38,7 @@ WITH pools AS MATERIALIZED (
     FROM unnest(%(pools)s::text[], %(firsts)s::timestamptz[], %(untils)s::timestamptz[])
         WITH ORDINALITY AS p (pool, first_at, until, number)
 ), sampled AS (
-    SELECT pool, hour, sum(up_seconds) AS up, sum(covered_seconds) AS covered, sum(cost) AS cost,
+    SELECT pool, hour, sum(up_seconds) AS up, sum(covered_seconds) AS covered, max(cost) AS cost,
            count(*) = 1 AS is_plain, max(currency) AS currency
     FROM engines_poolhour
     WHERE hour >= %(first)s AND hour < %(end)s AND (%(pool)s::text IS NULL OR pool = %(pool)s) GROUP BY 1, 2
@@ -118,9 +119,13 @@ class Stretch:
     cost: dict[str, Decimal] = field(default_factory=dict)
     uses: dict[str, Use] = field(default_factory=dict)
 
-    @property
-    def tokens(self) -> Tokens:
-        return sum((use.tokens for use in self.uses.values()), NONE)
+    def add_use(self, model: str, currency: str, tokens: Tokens, charged: Decimal) -> None:
+        if (use := self.uses.get(model)) is None:
+            use = self.uses[model] = Use(tokens)
+        else:
+            use.tokens = together((use.tokens, tokens))
+        if charged:
+            use.charged[currency] = charged
 
 
 @dataclass
@@ -141,16 +146,26 @@ def read(start: datetime, end: datetime, *, by: str, zone: str, pool: str | None
     """Of each pool that was sampled or used in the hours that touch [start, end), what it did, in order of time."""
     pools = _pools(pool, now)
     first = start.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-    names = list(pools)
+    rows, names = _rows(pools, first, end, by, zone, pool), list(pools)
     found: dict[str, Worked] = {}
     stretches: dict[tuple[Any, ...], Stretch] = {}
-    for kind, bucket, main, *sums in sorted(_rows(pools, first, end, by, zone, pool), key=lambda row: row[:2]):
-        number, seen = divmod(kind, 2)
-        worked = found.setdefault(names[number - 1], Worked())
+    for kind, bucket, main, model, currency, *sums, amount in sorted(rows, key=itemgetter(0, 1)):
         if (stretch := stretches.get((kind, bucket, main))) is None:
+            number, seen = divmod(kind, 2)
             stretch = stretches[kind, bucket, main] = Stretch(bucket, bool(seen), main)
-            worked.stretches.append(stretch)
-        _add(worked, stretch, *sums)
+            found.setdefault(names[number - 1], Worked()).stretches.append(stretch)
+        up_seconds, gap, last_hour, best, *tokens = sums
+        if model is not None:
+            stretch.add_use(model, currency, Tokens(*tokens), amount)
+            continue
+        stretch.up_seconds += up_seconds
+        stretch.gap += gap
+        stretch.last_hour = last_hour or stretch.last_hour
+        if amount is not None:
+            stretch.cost[currency] = stretch.cost.get(currency, Decimal(0)) + amount
+        if best:
+            worked = found[names[kind // 2 - 1]]
+            worked.best = max(worked.best or best, best)
     return found
 
 
@@ -172,34 +187,6 @@ def _rows(
         cursor.execute("SET LOCAL enable_sort = off; SET LOCAL enable_nestloop = off")
         cursor.execute(_SUMS, values)
         yield from cursor.fetchall()
-
-
-def _add(
-    worked: Worked,
-    stretch: Stretch,
-    model: str | None,
-    currency: str | None,
-    up_seconds: float,
-    gap: float,
-    last_hour: datetime | None,
-    best: float | None,
-    uncached: int,
-    cached: int,
-    output: int,
-    amount: Decimal | None,
-) -> None:
-    if model is not None and currency is not None:
-        use = stretch.uses.setdefault(model, Use())
-        use.tokens += Tokens(uncached, cached, output)
-        if amount:
-            use.charged[currency] = amount
-        return
-    stretch.up_seconds += up_seconds
-    stretch.gap += gap
-    stretch.last_hour = last_hour or stretch.last_hour
-    worked.best = max(filter(None, (worked.best, best)), default=None)
-    if currency is not None and amount is not None:
-        stretch.cost[currency] = stretch.cost.get(currency, Decimal(0)) + amount
 
 
 def _pools(pool: str | None, now: datetime) -> dict[str, tuple[datetime, datetime]]:

@@ -1,14 +1,13 @@
 """One line of a report: all its figures, each None where there is none."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from typing import NamedTuple
 
 from billing.cost.arithmetic import Tokens
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """One model at one pool in one bucket; an idle pool has a line without a model. Costs in `currency`.
 
     cost: of the engines, this model's share; None: nothing was sampled. up_hours: replica-hours of the pool.

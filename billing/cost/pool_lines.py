@@ -4,11 +4,11 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import NamedTuple
 
-from billing.cost.arithmetic import NONE, Tokens, break_even, full_load, per_million, rounded, utilisation
+from billing.cost.arithmetic import Tokens, break_even, full_load, per_million, rounded, together, utilisation
 from billing.cost.asked import Asked
 from billing.cost.exchange import Exchange
 from billing.cost.hosted import Hosted
-from billing.cost.hours import Stretch
+from billing.cost.hours import Stretch, Use
 from billing.cost.line import Line
 
 
@@ -34,8 +34,9 @@ class PoolLines:
         shown = self._asked.currency or currency
         rate = self._exchange.rate(currency, shown, day) if currency else None
         seen = [hour for hour in mine if hour.is_seen and hour.cost]
-        work = sum((hour.tokens for hour in seen), NONE)
+        work = together([use.tokens for hour in seen for use in hour.uses.values()])
         seen_hours = sum(hour.up_seconds for hour in seen) / 3600
+        used = utilisation(work.output, seen_hours, self._best)
         whole = _Whole(
             start=start,
             day=day,
@@ -46,7 +47,8 @@ class PoolLines:
             seen_cost=self._converted(seen, currency, rate),
             seen_hours=seen_hours,
             seen_tokens=work.all,
-            used=utilisation(work.output, seen_hours, self._best),
+            utilisation=None if used is None else round(used, 4),
+            load=Decimal(str(used)) if used else None,
             up_hours=round(sum(hour.up_seconds for hour in mine) / 3600, 4),
             gap_seconds=round(sum(hour.gap for hour in mine), 1),
             missing=(f"{currency}/{shown}",) if currency and rate is None else (),
@@ -60,19 +62,19 @@ class PoolLines:
         return None if rate is None or not costs else sum(costs, Decimal(0)) * rate
 
     def _of_model(self, whole: "_Whole", model: str) -> Line:
-        tokens = sum((hour.uses[model].tokens for hour in whole.mine if model in hour.uses), NONE)
-        counted = sum((hour.uses[model].tokens for hour in whole.seen if model in hour.uses), NONE)
+        uses = [hour.uses[model] for hour in whole.mine if model in hour.uses]
+        tokens = together([use.tokens for use in uses])
+        counted = together([hour.uses[model].tokens for hour in whole.seen if model in hour.uses])
         share = Decimal(counted.all) / whole.seen_tokens if whole.seen_tokens else Decimal(1)
         mine_cost = None if whole.seen_cost is None else whole.seen_cost * share
         per_output, per_token = per_million(mine_cost, counted.output), per_million(mine_cost, counted.all)
         full_output = full_token = None
-        if whole.used and per_output is not None and per_token is not None:
+        if whole.load and per_output is not None and per_token is not None:
             # The model's share of the pool's work stays as it was; the same hours simply do more.
-            used = Decimal(str(whole.used))
-            full_output, full_token = rounded(per_output * used), rounded(per_token * used)
+            full_output, full_token = rounded(per_output * whole.load), rounded(per_token * whole.load)
         elif not counted.output:
             full_output = full_load(whole.seen_cost, whole.seen_hours, self._best)
-        charged, missing = self._charged(whole, model)
+        charged, missing = self._charged(whole, uses)
         total = None if whole.cost is None else whole.cost * share
         hosted = self._hosted(whole, model, counted, full_output)
         return Line(
@@ -88,7 +90,7 @@ class PoolLines:
             per_token=per_token,
             full_per_output=full_output,
             full_per_token=full_token,
-            utilisation=None if whole.used is None else round(whole.used, 4),
+            utilisation=whole.utilisation,
             charged=None if charged is None else rounded(charged),
             charged_per_output=per_million(charged, tokens.output),
             margin=None if charged is None or total is None else rounded(charged - total),
@@ -96,14 +98,14 @@ class PoolLines:
             hosted_per_output=hosted.per_output,
             hosted_per_token=hosted.per_token,
             break_even=hosted.break_even,
-            missing=tuple(dict.fromkeys([*whole.missing, *missing, *hosted.missing])),
+            missing=tuple(dict.fromkeys((*whole.missing, *missing, *hosted.missing))),
         )
 
-    def _charged(self, whole: "_Whole", model: str) -> tuple[Decimal | None, list[str]]:
+    def _charged(self, whole: "_Whole", uses: list[Use]) -> tuple[Decimal | None, list[str]]:
         """What tenants were charged, in the line's currency; None with the rates that are missing for it."""
         total, missing = Decimal(0), []
-        for hour in whole.mine:
-            for theirs, amount in hour.uses[model].charged.items() if model in hour.uses else ():
+        for use in uses:
+            for theirs, amount in use.charged.items():
                 rate = self._exchange.rate(theirs, whole.currency, whole.day) if whole.currency else None
                 if rate is None:
                     missing.append(f"{theirs}/{whole.currency or '?'}")
@@ -125,7 +127,10 @@ class PoolLines:
 
 
 class _Whole(NamedTuple):
-    """What a bucket's lines in one currency share. `seen...`: of the hours that figures per million are of."""
+    """What a bucket's lines in one currency share. `seen...`: of the hours that figures per million are of.
+
+    load: the utilisation unrounded; None where nothing was written.
+    """
 
     start: datetime
     day: date
@@ -136,7 +141,8 @@ class _Whole(NamedTuple):
     seen_cost: Decimal | None
     seen_hours: float
     seen_tokens: int
-    used: float | None
+    utilisation: float | None
+    load: Decimal | None
     up_hours: float
     gap_seconds: float
     missing: tuple[str, ...]

@@ -7,7 +7,7 @@ from decimal import Decimal
 from itertools import chain
 from typing import Any
 
-from billing.cost.arithmetic import Tokens
+from billing.cost.arithmetic import Tokens, together
 from billing.cost.asked import Asked
 from billing.cost.hours import Stretch, Use, Worked
 from billing.models import TargetHour
@@ -53,9 +53,8 @@ class Rows:
                 stretch.cost[row.currency] = stretch.cost.get(row.currency, Decimal(0)) + row.cost
             for row in uses:
                 use = stretch.uses.setdefault(row.model, Use())
-                use.tokens += Tokens(
-                    row.input_tokens - row.cached_input_tokens, row.cached_input_tokens, row.output_tokens
-                )
+                prompt, cached = row.input_tokens, row.cached_input_tokens
+                use.tokens = together((use.tokens, Tokens(prompt - cached, cached, row.output_tokens)))
                 if row.cost:
                     use.charged[row.currency] = use.charged.get(row.currency, Decimal(0)) + row.cost
             if is_seen and span >= 1800 and up >= 1800:
