@@ -5,7 +5,6 @@ report of a year takes hardly longer than one of a day.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from operator import itemgetter
@@ -14,7 +13,8 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import Max, Min
 
-from billing.cost.arithmetic import NONE, Tokens, together
+from billing.cost.arithmetic import Tokens
+from billing.cost.worked import Stretch, Worked
 from billing.models import TargetHour
 from engines.models import Pool, PoolHour
 
@@ -93,53 +93,6 @@ FROM judged JOIN billing_targethour AS t ON target = pool AND t.hour = judged.ho
 WHERE t.hour >= %(first)s AND t.hour < %(end)s AND (%(pool)s::text IS NULL OR target = %(pool)s)
 GROUP BY 1, 2, 3, 4, 5
 """
-
-
-@dataclass
-class Use:
-    """What one model did at a pool. `charged` by the tenants' currencies."""
-
-    tokens: Tokens = NONE
-    charged: dict[str, Decimal] = field(default_factory=dict)
-
-
-@dataclass
-class Stretch:
-    """Hours of one bucket that are alike. `main`: the currency most of their cost is in, None where there is none.
-
-    `bucket` is a local day or the first of a local month, or the hour in UTC; without a zone.
-    """
-
-    bucket: datetime
-    is_seen: bool
-    main: str | None
-    up_seconds: float = 0.0
-    gap: float = 0.0
-    last_hour: datetime | None = None
-    cost: dict[str, Decimal] = field(default_factory=dict)
-    uses: dict[str, Use] = field(default_factory=dict)
-
-    def add_use(self, model: str, currency: str, tokens: Tokens, charged: Decimal) -> None:
-        if (use := self.uses.get(model)) is None:
-            use = self.uses[model] = Use(tokens)
-        else:
-            use.tokens = together((use.tokens, tokens))
-        if charged:
-            use.charged[currency] = charged
-
-
-@dataclass
-class Worked:
-    """One pool. `best`: most output tokens that a replica wrote in an hour in which one was up for half of it."""
-
-    stretches: list[Stretch] = field(default_factory=list)
-    best: float | None = None
-
-    @property
-    def last_currency(self) -> str | None:
-        """Of the latest hour that was sampled."""
-        sampled = [each for each in self.stretches if each.main and each.last_hour]
-        return max(sampled, key=lambda each: each.last_hour or datetime.min).main if sampled else None
 
 
 def read(start: datetime, end: datetime, *, by: str, zone: str, pool: str | None, now: datetime) -> dict[str, Worked]:

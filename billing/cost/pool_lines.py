@@ -8,8 +8,8 @@ from billing.cost.arithmetic import Tokens, break_even, full_load, per_million, 
 from billing.cost.asked import Asked
 from billing.cost.exchange import Exchange
 from billing.cost.hosted import Hosted
-from billing.cost.hours import Stretch, Use
 from billing.cost.line import Line
+from billing.cost.worked import Stretch, Use
 
 
 class PoolLines:

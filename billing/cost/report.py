@@ -14,9 +14,9 @@ from billing.cost import hosted as hosted_prices
 from billing.cost import hours as cost_hours
 from billing.cost.asked import Asked
 from billing.cost.exchange import Exchange
-from billing.cost.hours import Stretch, Worked
 from billing.cost.line import Line
 from billing.cost.pool_lines import PoolLines
+from billing.cost.worked import Stretch, Worked
 from engines.models import Pool
 
 

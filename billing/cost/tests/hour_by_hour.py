@@ -9,7 +9,7 @@ from typing import Any
 
 from billing.cost.arithmetic import Tokens, together
 from billing.cost.asked import Asked
-from billing.cost.hours import Stretch, Use, Worked
+from billing.cost.worked import Stretch, Use, Worked
 from billing.models import TargetHour
 from engines.models import Pool, PoolHour
 
