@@ -9,7 +9,7 @@ hold has moved to it. Where all others are full it waits its turn, as one that j
 import asyncio
 from typing import Protocol
 
-from engines.errors import AccountRefused, Busy, Rejected, TimedOut, UpstreamError
+from engines.errors import AccountRefused, Busy, Failed, Rejected, TimedOut, UpstreamError
 from headrace.api import metrics
 from headrace.api.exchange import Exchange
 from headrace.api.gateway import Gateway
@@ -84,6 +84,7 @@ async def _attempt(gateway: Gateway, exchange: Exchange, answer: Answering) -> N
 
     def answered() -> None:
         leave.answered()
+        gateway.own_faults.answered(key, exchange.principal.tenant)
         gateway.placing.began(exchange)
 
     exchange.on_first_byte = answered
@@ -103,8 +104,9 @@ async def _attempt(gateway: Gateway, exchange: Exchange, answer: Answering) -> N
             raise
         raise error from None
     except UpstreamError as error:
-        _judge(exchange, leave, error)
-        gateway.outcomes.failed(name, error)
+        if not (_may_be_own(error) and gateway.own_faults.is_own(key, exchange.principal.tenant)):
+            _judge(exchange, leave, error)
+            gateway.outcomes.failed(name, error)
         raise
     finally:
         exchange.on_first_byte = None
@@ -119,6 +121,11 @@ def _interruption(exchange: Exchange) -> Exception | None:
     if expiry is None or exchange.task is None or exchange.task.uncancel() > 0:
         return None  # the server itself cancels us
     return expiry
+
+
+def _may_be_own(error: UpstreamError) -> bool:
+    """Whether the engine answered, and only this request may be what it fails at."""
+    return type(error) is Failed and error.status == 500
 
 
 def _judge(exchange: Exchange, leave: Pass, error: UpstreamError) -> None:

@@ -27,6 +27,7 @@ from headrace.api.snapshot import Snapshot
 from headrace.api.spool import Spool
 from headrace.api.withdrawals import Withdrawals
 from routing.breaker import Breakers
+from routing.own_faults import OwnFaults
 from routing.retry_budget import RetryBudget
 
 log = logging.getLogger("headrace.gateway")
@@ -58,6 +59,7 @@ class Gateway:
             Readings(self.load),
         )
         self.breakers = Breakers(failures=settings.BREAKER_FAILURES, told=metrics.tell_breaker)
+        self.own_faults = OwnFaults()
         self.retries = RetryBudget()
         self.spool = Spool(settings.HOME / "spool", self.redis)
         self.withdrawals = Withdrawals(self.redis)
