@@ -188,13 +188,15 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TIMEZONE = "UTC"
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-# A run that could not start within `expires` is dropped: the next one does its work.
+CELERY_BEAT_SCHEDULER = "headrace.settlement.beat:Scheduler"
+# A run that could not start within `expires` is dropped: the next one does its work. As beat's clock and the worker's
+# differ, half a minute is the least, or a worker that is some seconds ahead would drop every one.
 CELERY_BEAT_SCHEDULE = {
-    "drain": {"task": "billing.drain", "schedule": 1.0, "options": {"expires": 5}},
-    "reap": {"task": "billing.reap", "schedule": 3.0, "options": {"expires": 3}},
-    "keep-budgets": {"task": "billing.keep_budgets", "schedule": 1.0, "options": {"expires": 3}},
-    "alerts": {"task": "billing.alerts", "schedule": 5.0, "options": {"expires": 10}},
-    "refusals": {"task": "billing.refusals", "schedule": 5.0, "options": {"expires": 10}},
+    "drain": {"task": "billing.drain", "schedule": 1.0, "options": {"expires": 30}},
+    "reap": {"task": "billing.reap", "schedule": 3.0, "options": {"expires": 30}},
+    "keep-budgets": {"task": "billing.keep_budgets", "schedule": 1.0, "options": {"expires": 30}},
+    "alerts": {"task": "billing.alerts", "schedule": 5.0, "options": {"expires": 30}},
+    "refusals": {"task": "billing.refusals", "schedule": 5.0, "options": {"expires": 30}},
     "rebuild-budgets": {"task": "billing.rebuild_budgets", "schedule": 3600.0, "options": {"expires": 600}},
     "invoices": {"task": "billing.invoices", "schedule": 3600.0, "options": {"expires": 1800}},
     "retention": {"task": "billing.retention", "schedule": 6 * 3600.0, "options": {"expires": 3600}},

@@ -1,0 +1,31 @@
+"""Beat, which says when the worker's tasks run, and goes on where the clock is set back.
+
+Celery's own waits until the clock has come again to where it was: for an hour nothing would be drained or reaped.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from celery.beat import PersistentScheduler
+
+
+class Scheduler(PersistentScheduler):  # type: ignore[misc]
+    _seen: datetime | None = None  # the time of the last tick
+
+    def setup_schedule(self) -> None:
+        super().setup_schedule()
+        self._forget_what_is_to_come(self.app.now())  # as the file has it, of a clock that was ahead
+
+    def tick(self, *args: Any, **kwargs: Any) -> float:
+        now = self.app.now()
+        if self._seen is not None and now < self._seen:
+            self._forget_what_is_to_come(now)
+        self._seen = now
+        seconds: float = super().tick(*args, **kwargs)
+        return seconds
+
+    def _forget_what_is_to_come(self, now: datetime) -> None:
+        """What ran in times that have yet to come has just run."""
+        for entry in self.schedule.values():
+            entry.last_run_at = min(entry.last_run_at, now)
+        self._heap = None  # the order they run in, by times that are wrong: made anew by the next tick
