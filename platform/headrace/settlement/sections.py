@@ -4,6 +4,7 @@ import redis
 from django.conf import settings
 
 from headrace.settlement.books import check, invoices, letters
+from headrace.settlement.keeping import keeping
 from headrace.settlement.section import Section
 from headrace.settlement.underway import budgets, holds, spools, stream
 from headrace.settlement.workers import workers
@@ -22,6 +23,6 @@ def sections() -> tuple[list[Section], str]:
             seconds, micros = client.time()
             now_ms = int(seconds) * 1000 + int(micros) // 1000
             found = [stream(client, now_ms), dead, workers(client, now_ms), holds(client, now_ms), spooled]
-            return [*found, budgets(client), invoices(client), books], ""
+            return [*found, budgets(client), invoices(client), keeping(client), books], ""
     except redis.RedisError as error:
         return [dead, spooled, books], _AWAY.format(type(error).__name__)

@@ -190,3 +190,25 @@ def test_it_is_for_operators_alone(client: Client) -> None:
     client.force_login(User.objects.create_user("sam", is_staff=True))
     assert client.get("/admin/settlement/").status_code == 200
     assert client.post("/admin/settlement/").status_code == 405
+
+
+def test_it_says_whether_redis_forgets(valkey: "redis.Redis") -> None:
+    title = "What Redis keeps"
+    assert found(title).verdict == GOOD
+    ways = [
+        ({"maxmemory": "1gb", "maxmemory-policy": "volatile-lru"}, BAD, "volatile-lru"),
+        ({"maxmemory": "1gb"}, GOOD, ""),
+        ({"maxmemory": "0", "maxmemory-policy": "allkeys-lru"}, GOOD, ""),
+        ({"maxmemory": str(valkey.info("memory")["used_memory"] + 2**18)}, TIGHT, "more memory"),
+        ({"appendonly": "no"}, TIGHT, "append-only"),
+    ]
+    before = {"maxmemory": "0", "maxmemory-policy": "noeviction", "appendonly": "yes"}
+    try:
+        for setting, verdict, words in ways:
+            for name, value in {**before, **setting}.items():
+                valkey.config_set(name, value)
+            section = found(title)
+            assert (section.verdict, words in section.todo) == (verdict, True), section
+    finally:
+        for name, value in before.items():
+            valkey.config_set(name, value)
