@@ -1,5 +1,6 @@
 """Getting in: by invitation alone, once, as oneself."""
 
+import re
 from datetime import timedelta
 from urllib.parse import unquote
 
@@ -137,6 +138,21 @@ def test_it_mails_the_link_where_there_is_a_mail_server(cast: Cast, settings: Se
     answer = browser().post(link.removeprefix("http://testserver"), NEW)
     assert answer.headers["Location"] == "/t/acme/"
     assert not mail.outbox  # the link proved the address: there is nothing to confirm
+
+
+def test_it_shows_the_link_to_hand_over_where_the_mail_server_fails(cast: Cast, settings: Settings) -> None:
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    page = browser("ada").post("/t/acme/members/invite/", {"email": "n@example.com", "role": "viewer"})
+    assert page.status_code == 200
+    assert "did not take the letter" in page.content.decode()
+    (link,) = re.findall(r"http://testserver(/join/[^\s\"<]+)", page.content.decode())[:1]
+    assert browser().get(link).status_code == 200
+    client = browser()
+    client.raise_request_exception = False
+    answer = client.post("/account/password/reset/", {"email": "alice@example.com"})
+    assert answer.status_code == 503
+    assert "mail server does not answer" in answer.content.decode()
 
 
 def test_it_shows_the_link_to_hand_over_where_there_is_no_mail_server(cast: Cast) -> None:

@@ -2,6 +2,7 @@
 but a `Refused` of what the visitor may see."""
 
 import sys
+from smtplib import SMTPException
 from typing import Any
 
 import redis
@@ -36,11 +37,11 @@ def missing(request: HttpRequest, exception: Any = None) -> HttpResponse:
 
 
 def broken(request: HttpRequest) -> HttpResponse:
-    """A store that is away is said to be; anything else is a fault of ours. Asks neither store anything."""
+    """What is away is said to be; anything else is a fault of ours. Asks no store anything."""
     error = sys.exc_info()[1]
-    if not isinstance(error, OperationalError | redis.RedisError):
+    if not isinstance(error, OperationalError | redis.RedisError | SMTPException | ConnectionError | TimeoutError):
         return render(None, "errors/500.html", status=500)
-    context = {"is_database": isinstance(error, OperationalError)}
+    context = {"is_database": isinstance(error, OperationalError), "is_redis": isinstance(error, redis.RedisError)}
     response = render(None, "errors/away.html", context, status=503)
     response["Retry-After"] = "5"
     return response

@@ -1,6 +1,8 @@
 """Who belongs to the tenant, and who is invited to."""
 
+import logging
 from dataclasses import dataclass
+from smtplib import SMTPException
 
 from django.conf import settings
 from django.contrib import messages
@@ -16,6 +18,8 @@ from headrace.portal.letters import send_invitation
 from headrace.portal.request import PortalRequest
 from tenants import inviting
 from tenants.models import Invitation, Member, Role
+
+log = logging.getLogger("headrace.portal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ def listing(request: PortalRequest, form: InviteForm | None = None) -> HttpRespo
 
 
 def invite(request: PortalRequest) -> HttpResponse:
-    """POST alone. Without a mail server the link is shown to the inviter, once, to hand over."""
+    """POST alone. Without a mail server, or where it fails, the link is shown to the inviter, once, to hand over."""
     form = InviteForm(request.role, request.POST)
     if not form.is_valid():
         return listing(request, form)
@@ -63,11 +67,20 @@ def invite(request: PortalRequest) -> HttpResponse:
     inviter = request.user.get_full_name() or request.user.email or request.user.username
     invitation, token = inviting.invite(tenant=request.tenant, email=email, role=role, invited_by=inviter)
     link = request.build_absolute_uri(reverse("portal:join", args=[token]))
-    if settings.EMAIL_HOST:
-        send_invitation(invitation, link)
+    if settings.EMAIL_HOST and _is_sent(invitation, link):
         messages.success(request, f"{email} has been sent a link, good for seven days.")
         return redirect("portal:members", request.tenant.slug)
-    return render(request, "portal/invited.html", {"invitation": invitation, "link": link})
+    context = {"invitation": invitation, "link": link, "has_mail": bool(settings.EMAIL_HOST)}
+    return render(request, "portal/invited.html", context)
+
+
+def _is_sent(invitation: Invitation, link: str) -> bool:
+    try:
+        send_invitation(invitation, link)
+    except (OSError, SMTPException) as error:
+        log.error("an invitation could not be mailed: %s", type(error).__name__)
+        return False
+    return True
 
 
 def withdraw(request: PortalRequest, invitation: int) -> HttpResponse:
