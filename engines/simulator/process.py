@@ -19,6 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from engines.simulator.ending import end
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -71,15 +73,7 @@ class ScriptedUpstream:
 
     def stop(self) -> None:
         """End the process; harmless when repeated."""
-        if self._process.poll() is None:
-            self._process.terminate()
-        try:
-            self._process.wait(5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+        end(self._process)
 
     def kill(self) -> None:
         """End it as a machine that loses power does: its connections are reset."""

@@ -19,6 +19,7 @@ from typing import Any, Self
 
 import msgspec
 
+from engines.simulator.ending import end
 from engines.simulator.fleet.profile import Profile
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -57,15 +58,7 @@ class FleetProcess:
 
     def stop(self) -> None:
         """End the process; harmless when repeated."""
-        if self._process.poll() is None:
-            self._process.terminate()
-        try:
-            self._process.wait(5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+        end(self._process)
 
     def __enter__(self) -> Self:
         return self
