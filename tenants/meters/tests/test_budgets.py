@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,14 +21,6 @@ RECORD: dict[str, Any] = {
     "admitted_at": "2026-01-15T12:00:00.000Z",
 }  # fmt: skip
 HUGE = 10**16
-
-
-@pytest.fixture
-async def client() -> AsyncIterator["redis.asyncio.Redis"]:
-    pool = redis.asyncio.BlockingConnectionPool.from_url(settings.REDIS_URL, max_connections=50, timeout=10)
-    client = redis.asyncio.Redis.from_pool(pool)
-    yield client
-    await client.aclose()
 
 
 @pytest.fixture

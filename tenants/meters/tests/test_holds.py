@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -15,20 +14,6 @@ from tenants.meters.holds import Refused, Taken, TooLarge
 from tenants.meters.meter import CONCURRENCY, INPUT_TOKENS, OUTPUT_TOKENS, REQUESTS, Meter, meters_of
 
 RECORD, MOVED = b'{"tenant":"acme"}', b'{"tenant":"acme","target":"b"}'
-
-
-@pytest.fixture
-async def client() -> AsyncIterator["redis.asyncio.Redis"]:
-    pool = redis.asyncio.BlockingConnectionPool.from_url(settings.REDIS_URL, max_connections=50, timeout=10)
-    client = redis.asyncio.Redis.from_pool(pool)
-    yield client
-    await client.aclose()
-
-
-@pytest.fixture
-def valkey() -> Iterator["redis.Redis"]:
-    with redis.Redis.from_url(settings.REDIS_URL) as client:
-        yield client
 
 
 def taken(limits: dict[str, int | None], scope: str = "key", **amounts: int) -> Taken:

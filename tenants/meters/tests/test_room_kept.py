@@ -1,10 +1,6 @@
 """A large request of a lower class finds room although those above it never wait: no more than its class is owed."""
 
-from collections.abc import AsyncIterator
-
-import pytest
 import redis.asyncio
-from django.conf import settings
 
 from tenants.meters import holds
 from tenants.meters.holds import Taken
@@ -12,12 +8,6 @@ from tenants.meters.meter import room_of
 from tenants.meters.waiting import Waiter
 
 NEVER = 3_600_000
-
-
-@pytest.fixture
-async def client() -> AsyncIterator["redis.asyncio.Redis"]:
-    async with redis.asyncio.Redis.from_url(settings.REDIS_URL) as client:
-        yield client
 
 
 async def admit(client: "redis.asyncio.Redis", name: str, need: int, priority: str, *, patience: int = NEVER) -> bool:

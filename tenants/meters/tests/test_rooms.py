@@ -1,32 +1,16 @@
 """Rooms: of several, a request takes the first that has any; it comes back however the request ends."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import redis
 import redis.asyncio
-from django.conf import settings
 
 from tenants.meters import holds
 from tenants.meters.holds import NoRoom, Refused, Taken
 from tenants.meters.meter import CONCURRENCY, REQUESTS, meters_of, room_key, room_of
 
 RECORD = b'{"tenant":"acme"}'
-
-
-@pytest.fixture
-async def client() -> AsyncIterator["redis.asyncio.Redis"]:
-    pool = redis.asyncio.BlockingConnectionPool.from_url(settings.REDIS_URL, max_connections=50, timeout=10)
-    client = redis.asyncio.Redis.from_pool(pool)
-    yield client
-    await client.aclose()
-
-
-@pytest.fixture
-def valkey() -> Iterator["redis.Redis"]:
-    with redis.Redis.from_url(settings.REDIS_URL) as client:
-        yield client
 
 
 def taken(*rooms: tuple[str, int | None, int], **limits: int | None) -> Taken:
