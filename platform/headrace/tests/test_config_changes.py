@@ -111,10 +111,12 @@ def test_it_misses_no_change_and_never_deadlocks_while_many_write() -> None:
 
     with ThreadPoolExecutor(5) as pool:
         reading = pool.submit(_closing(read))
-        writing = [pool.submit(_closing(partial(write, turn))) for turn in range(4)]
-        for future in writing:
-            future.result(60)
-        stop.set()
+        try:
+            writing = [pool.submit(_closing(partial(write, turn))) for turn in range(4)]
+            for future in writing:
+                future.result(60)
+        finally:
+            stop.set()
         reading.result(60)
     assert len(seen) == len(feed()) == 4 + 4 * 25 * 4
 

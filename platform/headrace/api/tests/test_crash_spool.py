@@ -103,14 +103,16 @@ def test_it_loses_no_line_to_an_heir_that_came_too_early(tmp_path: Path) -> None
     taken: list[bytes] = []
     grabbing = threading.Thread(target=grab)
     grabbing.start()
-    for number in range(300):
-        file = SpoolFile(tmp_path / f"{number}.jsonl")
-        file.append(b"line %d\n" % number)
-        assert file.path.read_bytes() == b"line %d\n" % number
-        file.close()
-    eventually(lambda: not list(tmp_path.glob("*.jsonl")))
-    stop.set()
-    grabbing.join()
+    try:
+        for number in range(300):
+            file = SpoolFile(tmp_path / f"{number}.jsonl")
+            file.append(b"line %d\n" % number)
+            assert file.path.read_bytes() == b"line %d\n" % number
+            file.close()
+        eventually(lambda: not list(tmp_path.glob("*.jsonl")))
+    finally:
+        stop.set()
+        grabbing.join()
     assert sorted(taken) == sorted(b"line %d" % number for number in range(300))
 
 
