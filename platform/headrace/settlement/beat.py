@@ -1,12 +1,13 @@
-"""Beat, which says when the worker's tasks run, and goes on where the clock is set back.
+"""Beat, which says when the worker's tasks run, and goes on where Celery's own would not.
 
-Celery's own waits until the clock has come again to where it was: for an hour nothing would be drained or reaped.
+Where the clock is set back, that waits until the time has come again: for an hour nothing would be drained or reaped.
+After a failover of Redis it stays with the server that it knows, which is a replica now and takes nothing.
 """
 
 from datetime import datetime
 from typing import Any
 
-from celery.beat import PersistentScheduler
+from celery.beat import PersistentScheduler, SchedulingError
 
 
 class Scheduler(PersistentScheduler):  # type: ignore[misc]
@@ -23,6 +24,19 @@ class Scheduler(PersistentScheduler):  # type: ignore[misc]
         self._seen = now
         seconds: float = super().tick(*args, **kwargs)
         return seconds
+
+    def apply_async(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().apply_async(*args, **kwargs)
+        except SchedulingError:
+            self._connect_anew()
+            raise
+
+    def _connect_anew(self) -> None:
+        """For the next task: the address may lead to another server by now."""
+        if (known := self.__dict__.pop("connection", None)) is not None:
+            known.close()
+        self.__dict__.pop("producer", None)
 
     def _forget_what_is_to_come(self, now: datetime) -> None:
         """What ran in times that have yet to come has just run."""

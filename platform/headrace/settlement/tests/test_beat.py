@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 from celery import Celery
 from django.conf import settings
 
@@ -70,3 +71,27 @@ def test_it_goes_on_after_a_start_with_a_clock_that_was_ahead(app: Clocked, tmp_
     beat = Noting(app, schedule_filename=str(tmp_path / "schedule"))
     assert beat.pass_seconds(12) == ["quick", "slow"]
     beat.close()
+
+
+def test_it_connects_anew_where_redis_became_a_replica(tmp_path: Path) -> None:
+    app = Celery(set_as_current=False)
+    app.conf.update(beat_schedule=SCHEDULE, broker_url=settings.REDIS_URL, result_expires=None)
+    app.conf.broker_transport_options = {"global_keyprefix": "hr:test-beat:"}
+    beat = Scheduler(app, schedule_filename=str(tmp_path / "schedule"))
+    entry = beat.schedule["quick"]
+    with redis.Redis.from_url(settings.REDIS_URL) as client:
+        try:
+            beat.apply_entry(entry, producer=beat.producer)
+            before = beat.connection
+            client.replicaof("127.0.0.1", 1)
+            beat.apply_entry(entry, producer=beat.producer)
+            client.replicaof("NO", "ONE")
+            assert beat.connection is not before
+            assert not before.connected
+            beat.apply_entry(entry, producer=beat.producer)
+            assert client.llen("hr:test-beat:celery") == 2
+        finally:
+            client.replicaof("NO", "ONE")
+            client.delete("hr:test-beat:celery", "hr:test-beat:_kombu.binding.celery")
+    beat.close()
+    app.close()
