@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from headrace.bench.benchmark import Benchmark, Report, Say, Target
-from headrace.bench.fairness import on_sglang
+from headrace.bench.fairness import on_sglang, rounds
 from headrace.bench.fairness.rule import FirstCome, Rule
 from headrace.bench.fairness.scenarios import Crowd, crowd, twins
 from routing.fairness.order import CEILING, FairOrder, cost
@@ -19,7 +19,7 @@ class Fairness(Benchmark):
     name = "fairness"
     help = (
         "Tenants on a busy simulated fleet, in virtual time: a heap of batch beside people, and unequal demand. With"
-        " `--engine sglang` smaller, on the real one (SGLANG_URL, or `make sglang`), in a quarter of an hour."
+        " `--engine sglang` smaller, on the real one (SGLANG_URL, or `make sglang`), in half an hour."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -70,8 +70,9 @@ NOTE = (
     " people leave is what batch alone, first come first served, gets done less what people do."
 )
 REAL_NOTE = (
-    f"Real seconds, one replica; the room of {on_sglang.ROOM} tokens. People ask for {on_sglang.PEOPLE_PART:.0%}"
-    " of what the engine does. Batch"
-    f" keeps {on_sglang.FLOOD} requests asked, the twins {on_sglang.LESSER} and {on_sglang.GREATER}. What people leave"
-    " is what batch alone gets done in the highest class, before and after, less what people do."
+    f"Real seconds, one replica; the room of {on_sglang.ROOM} tokens. People ask for {rounds.PEOPLE_PART:.0%}"
+    f" of what the engine does. Batch keeps {rounds.FLOOD} requests asked, the twins {rounds.LESSER} and"
+    f" {rounds.GREATER}. A run has {rounds.ROUNDS} rounds: TTFT moved is the median of theirs, each with the same"
+    " requests alone and beside; what people leave is what batch alone gets done in the highest class, less what people"
+    " do, over all rounds."
 )

@@ -15,6 +15,7 @@ from headrace.bench.traces.shape import Size
 WORDS = ["river", "stone", "cloud", "light", "paper", "green", "house", "table", "round", "small", "water", "bread"]
 
 _APART = 0.01  # seconds between the first requests of a heap
+_FRAME = 57  # tokens of a request without a word, as the demo model counts them
 
 
 @dataclass
@@ -23,22 +24,25 @@ class Asked:
 
     tenant: str
     at: float
-    prompt: int = 0  # as the engine counts it; 0: it has not said
+    characters: int
+    prompt: int = 0  # tokens as the engine counts them; 0: it has not said
     tokens: list[float] = field(default_factory=list)
 
-    def processed(self, prompt: float, begin: float, end: float) -> tuple[float, float]:
-        """Prompt and output tokens done between the two moments. `prompt`: where the engine has not said."""
+    def processed(self, per_character: float, begin: float, end: float) -> tuple[float, float]:
+        """Prompt and output tokens done between the two moments; by `per_character` where the engine has not said."""
         is_read = bool(self.tokens) and begin <= self.tokens[0] < end
-        return (self.prompt or prompt) if is_read else 0, sum(begin <= at < end for at in self.tokens)
+        prompt = self.prompt or self.characters * per_character
+        return prompt if is_read else 0, sum(begin <= at < end for at in self.tokens)
 
 
 class Clients:
     """All that ask in one run. `asked` fills while they do; `stop` ends them, whatever they wait for.
 
-    What a tenant asks and when people come depend on the seed alone, not on who else asks.
+    What a tenant asks and when people come depend on the seed alone, not on who else asks. `size`: of a prompt, in
+    tokens.
     """
 
-    def __init__(self, url: str, model: str, seed: int) -> None:
+    def __init__(self, url: str, model: str, seed: str) -> None:
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
         self._http = httpx.AsyncClient(base_url=url, timeout=600, trust_env=False, limits=limits)
         self._model, self._seed = model, seed
@@ -46,15 +50,15 @@ class Clients:
         self.asked: list[Asked] = []
         self.failed: list[str] = []
 
-    def people(self, tenant: str, key: str, *, rate: float, words: Size, output: int) -> None:
+    def people(self, tenant: str, key: str, *, rate: float, size: Size, output: int) -> None:
         """`rate` come in a second (Poisson), whether the earlier are answered or not."""
-        self._start(self._arrive(tenant, key, rate, words, output))
+        self._start(self._arrive(tenant, key, rate, size, output))
 
-    def heap(self, tenant: str, key: str, *, at_once: int, words: Size, output: int, priority: str) -> None:
+    def heap(self, tenant: str, key: str, *, at_once: int, size: Size, output: int, priority: str) -> None:
         """`at_once` are asked at any time."""
         for number in range(at_once):
             source = random.Random(f"{tenant} {number} {self._seed}")
-            self._start(self._again(number * _APART, tenant, key, source, words, output, priority))
+            self._start(self._again(number * _APART, tenant, key, source, size, output, priority))
 
     async def stop(self) -> None:
         for task in list(self._tasks):
@@ -67,19 +71,19 @@ class Clients:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _arrive(self, tenant: str, key: str, rate: float, words: Size, output: int) -> None:
+    async def _arrive(self, tenant: str, key: str, rate: float, size: Size, output: int) -> None:
         source, due = random.Random(f"{tenant} {self._seed}"), time.monotonic()
         while True:
             due += source.expovariate(rate)
             await asyncio.sleep(due - time.monotonic())
-            self._start(self._ask(tenant, key, text(source, words), output, "interactive"))
+            self._start(self._ask(tenant, key, text(source, size), output, "interactive"))
 
     async def _again(
-        self, after: float, tenant: str, key: str, source: random.Random, words: Size, output: int, priority: str
+        self, after: float, tenant: str, key: str, source: random.Random, size: Size, output: int, priority: str
     ) -> None:
         await asyncio.sleep(after)
         while True:
-            await self._ask(tenant, key, text(source, words), output, priority)
+            await self._ask(tenant, key, text(source, size), output, priority)
 
     async def _ask(self, tenant: str, key: str, content: str, output: int, priority: str) -> None:
         body = {
@@ -91,7 +95,7 @@ class Clients:
             "stream_options": {"include_usage": True},
         }
         headers = {"authorization": f"Bearer {key}", "x-headrace-priority": priority}
-        one = Asked(tenant, time.monotonic())
+        one = Asked(tenant, time.monotonic(), len(content))
         self.asked.append(one)
         async with self._http.stream("POST", "/v1/chat/completions", json=body, headers=headers) as answer:
             if answer.status_code != 200:
@@ -108,6 +112,12 @@ class Clients:
                     one.tokens.append(time.monotonic())
 
 
-def text(source: random.Random, words: Size) -> str:
+def text(source: random.Random, size: Size) -> str:
     """What comes first is each one's own, so that nothing of it is in the prefix cache."""
-    return f"{source.random()} {' '.join(source.choices(WORDS, k=whole(source, words)))}. Tell a long story of it."
+    count = max(1, whole(source, size) - _FRAME)
+    return f"{source.random()} {' '.join(source.choices(WORDS, k=count))}. Tell a long story of it."
+
+
+def mean_characters(size: Size, count: int = 1000) -> float:
+    source = random.Random(0)
+    return sum(len(text(source, size)) for _ in range(count)) / count
