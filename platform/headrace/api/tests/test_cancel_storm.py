@@ -21,7 +21,7 @@ from headrace.testing.upstream import ScriptedUpstream, prompt
 from headrace.testing.web import WebProcess
 from headrace.testing.world import World
 
-pytestmark = pytest.mark.alone  # it measures time
+pytestmark = pytest.mark.alone  # its clients leave by the clock: a busy machine admits too few
 
 REQUESTS = 1000
 AT_ONCE = 50

@@ -19,8 +19,6 @@ from headrace.testing.upstream import ScriptedUpstream, prompt
 from headrace.testing.web import WebProcess
 from headrace.testing.world import World
 
-pytestmark = pytest.mark.alone  # it measures time
-
 SCRIPT = prompt(tokens=80, interval_ms=30)  # 2.4 s
 
 

@@ -7,12 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import httpx
-import pytest
 
 from headrace.api.tests.calling import Place
 from headrace.testing.upstream import prompt
-
-pytestmark = pytest.mark.alone  # it measures time
 
 
 def arrivals(site: Place, **script: float) -> Iterator[float]:

@@ -5,14 +5,11 @@ import random
 from collections import Counter
 
 import httpx
-import pytest
 import redis
 
 from headrace.testing.engine import Engine
 from headrace.testing.web import WebProcess
 from headrace.testing.world import World, at_rest, drained, records
-
-pytestmark = pytest.mark.alone  # it measures time
 
 STORY = "Tell me a very long story about a mill by a river."
 
