@@ -121,9 +121,9 @@ def test_it_shows_fifty_keys_at_a_time(cast: Cast) -> None:
     for number in range(60):
         make_key(cast.acme.project, f"k{number:02}")
     bob = browser("bob")
-    assert bob.get("/t/acme/keys/").content.decode().count("<tr>") == 51
-    assert bob.get("/t/acme/keys/?page=1").content.decode().count("<tr>") == 12
-    assert bob.get("/t/acme/keys/?q=k07").content.decode().count("<tr>") == 2
+    assert bob.get("/t/acme/keys/").content.decode().count("<tr") == 51
+    assert bob.get("/t/acme/keys/?page=1").content.decode().count("<tr") == 12
+    assert bob.get("/t/acme/keys/?q=k07").content.decode().count("<tr") == 2
     for odd in ("?page=-1", "?page=x", "?page=99999999999999999999", "?q=%00"):
         assert bob.get(f"/t/acme/keys/{odd}").status_code == 200
 
