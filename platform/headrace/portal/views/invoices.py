@@ -17,6 +17,7 @@ from billing.models import Credit, Invoice, InvoiceLine
 from headrace.portal import documents
 from headrace.portal.access import May
 from headrace.portal.downloads import Kept, streamed
+from headrace.portal.invoice_rows import line_rows
 from headrace.portal.request import PortalRequest
 from tenants.models import ApiKey, Tenant
 
@@ -90,7 +91,7 @@ def _shown(request: PortalRequest, document: documents.Document) -> HttpResponse
         "invoice": invoice,
         "content": content,
         "lines": content["lines"],
-        "usage_kinds": ("usage", "adjustment"),
+        "rows": line_rows(document),
         "waits_for": [] if document.is_running else list(documents.waits_for(invoice, timezone.now())),
         "formats": TITLES,
     }
