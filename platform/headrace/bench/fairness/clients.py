@@ -15,7 +15,16 @@ from headrace.bench.traces.shape import Size
 WORDS = ["river", "stone", "cloud", "light", "paper", "green", "house", "table", "round", "small", "water", "bread"]
 
 _APART = 0.01  # seconds between the first requests of a heap
-_FRAME = 57  # tokens of a request without a word, as the demo model counts them
+_FRAME = 57  # tokens of a request without a word, as the demo model counts them; each word is one
+
+
+class Prompt:
+    """What comes first is each one's own, so that nothing of it is in the prefix cache."""
+
+    def __init__(self, source: random.Random, size: Size) -> None:
+        self.tokens = max(_FRAME + 1, whole(source, size))
+        words = " ".join(source.choices(WORDS, k=self.tokens - _FRAME))
+        self.text = f"{source.random()} {words}. Tell a long story of it."
 
 
 @dataclass
@@ -24,15 +33,14 @@ class Asked:
 
     tenant: str
     at: float
-    characters: int
-    prompt: int = 0  # tokens as the engine counts them; 0: it has not said
+    size: int  # tokens, as they were meant
+    prompt: int = 0  # as the engine counts them; 0: it has not said
     tokens: list[float] = field(default_factory=list)
 
-    def processed(self, per_character: float, begin: float, end: float) -> tuple[float, float]:
-        """Prompt and output tokens done between the two moments; by `per_character` where the engine has not said."""
+    def processed(self, begin: float, end: float) -> tuple[int, int]:
+        """Prompt and output tokens done between the two moments."""
         is_read = bool(self.tokens) and begin <= self.tokens[0] < end
-        prompt = self.prompt or self.characters * per_character
-        return prompt if is_read else 0, sum(begin <= at < end for at in self.tokens)
+        return (self.prompt or self.size) if is_read else 0, sum(begin <= at < end for at in self.tokens)
 
 
 class Clients:
@@ -76,26 +84,26 @@ class Clients:
         while True:
             due += source.expovariate(rate)
             await asyncio.sleep(due - time.monotonic())
-            self._start(self._ask(tenant, key, text(source, size), output, "interactive"))
+            self._start(self._ask(tenant, key, Prompt(source, size), output, "interactive"))
 
     async def _again(
         self, after: float, tenant: str, key: str, source: random.Random, size: Size, output: int, priority: str
     ) -> None:
         await asyncio.sleep(after)
         while True:
-            await self._ask(tenant, key, text(source, size), output, priority)
+            await self._ask(tenant, key, Prompt(source, size), output, priority)
 
-    async def _ask(self, tenant: str, key: str, content: str, output: int, priority: str) -> None:
+    async def _ask(self, tenant: str, key: str, prompt: Prompt, output: int, priority: str) -> None:
         body = {
             "model": self._model,
-            "messages": [{"role": "user", "content": content}],
+            "messages": [{"role": "user", "content": prompt.text}],
             "max_tokens": output,
             "temperature": 0,
             "stream": True,
             "stream_options": {"include_usage": True},
         }
         headers = {"authorization": f"Bearer {key}", "x-headrace-priority": priority}
-        one = Asked(tenant, time.monotonic(), len(content))
+        one = Asked(tenant, time.monotonic(), prompt.tokens)
         self.asked.append(one)
         async with self._http.stream("POST", "/v1/chat/completions", json=body, headers=headers) as answer:
             if answer.status_code != 200:
@@ -110,14 +118,3 @@ class Clients:
                     one.prompt = usage["prompt_tokens"]
                 if event.get("choices") and event["choices"][0]["delta"].get("content"):
                     one.tokens.append(time.monotonic())
-
-
-def text(source: random.Random, size: Size) -> str:
-    """What comes first is each one's own, so that nothing of it is in the prefix cache."""
-    count = max(1, whole(source, size) - _FRAME)
-    return f"{source.random()} {' '.join(source.choices(WORDS, k=count))}. Tell a long story of it."
-
-
-def mean_characters(size: Size, count: int = 1000) -> float:
-    source = random.Random(0)
-    return sum(len(text(source, size)) for _ in range(count)) / count

@@ -30,9 +30,10 @@ from headrace.stack.parts.web import Web
 from headrace.stack.process import Process
 
 MODEL = "smollm2"
-# Of an engine started here. It runs all that the gateway lets in: none has to be put back for another.
+# Of an engine started here. It runs all that the gateway lets in: none has to be put back for another. Its steps are
+# short: people wait for the one that runs, and for the prompt of batch that it has begun to read.
 FLAGS = (
-    "--max-total-tokens=16384", "--max-running-requests=128", "--chunked-prefill-size=128", "--enable-mixed-chunk",
+    "--max-total-tokens=16384", "--max-running-requests=128", "--chunked-prefill-size=64", "--enable-mixed-chunk",
 )  # fmt: skip
 ROOM = 13_300  # tokens: of batch eighty requests and the open door
 QUEUE = 4000  # waiting at most; a tenant's part of it takes the greater twin

@@ -7,11 +7,12 @@ Sizes are those of the simulated situations, an eighth. Answers are short: on a 
 eight of input, so that with others virtual tokens would not be the engine's time.
 """
 
+from random import Random
 from statistics import mean, median
 
 from headrace.bench.benchmark import Say
 from headrace.bench.fairness import scenarios
-from headrace.bench.fairness.clients import Clients, mean_characters
+from headrace.bench.fairness.clients import Clients, Prompt
 from headrace.bench.fairness.situation import Situation, situation
 from headrace.bench.traces.shape import Size
 from routing.fairness.order import cost
@@ -52,6 +53,7 @@ async def one_run(url: str, engine: str, model: str, keys: dict[str, str], seed:
         for tenant, at_once in zip(TWINS, (LESSER, GREATER), strict=True):
             heap(clients, tenant, at_once, TWIN_SIZE, "standard")
 
+    person = cost(round(mean(Prompt(Random(number), PEOPLE_SIZE).tokens for number in range(1000))), OUTPUT)
     most: list[float] = []
     alones: list[Situation] = []
     besides: list[Situation] = []
@@ -59,7 +61,6 @@ async def one_run(url: str, engine: str, model: str, keys: dict[str, str], seed:
         name = f"{seed} {number}"
         free = await situation(url, engine, model, name, OPEN_SECONDS, opened)
         most.append(free.served(BATCH))
-        person = cost(round(mean_characters(PEOPLE_SIZE) * free.tokens_per_character), OUTPUT)
         rate = PEOPLE_PART * mean(most[-2:]) / person
         for begin, found in ((alone, alones), (beside, besides))[:: -1 if number % 2 else 1]:
             found.append(await situation(url, engine, model, name, SECONDS, begin))

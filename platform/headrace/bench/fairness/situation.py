@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import mean
 
 import httpx
 
@@ -29,19 +28,9 @@ class Situation:
         asked = [one for one in self.asked if one.tenant == tenant and one.at >= self.begin]
         return percentile([(one.tokens[0] if one.tokens else self.end) - one.at for one in asked], 99)
 
-    @property
-    def tokens_per_character(self) -> float:
-        """Of the prompts that the engine has told."""
-        known = [one for one in self.asked if one.prompt]
-        return mean(one.prompt / one.characters for one in known) if known else 0.0
-
     def served(self, tenant: str) -> float:
         """Virtual tokens a second."""
-        ratio, done = self.tokens_per_character, 0.0
-        for one in self.asked:
-            if one.tenant == tenant:
-                read, written = one.processed(ratio, self.begin, self.end)
-                done += cost(round(read), round(written))
+        done = sum(cost(*one.processed(self.begin, self.end)) for one in self.asked if one.tenant == tenant)
         return done / (self.end - self.begin)
 
 

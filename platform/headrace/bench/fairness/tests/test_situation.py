@@ -6,10 +6,10 @@ from headrace.bench.fairness.clients import Asked
 from headrace.bench.fairness.situation import Situation
 
 
-def asked(tenant: str, at: float, first: float | None = None, *, characters: int = 400, prompt: int = 100) -> Asked:
+def asked(tenant: str, at: float, first: float | None = None, *, size: int = 90, prompt: int = 100) -> Asked:
     """Of five tokens, a tenth of a second apart; none where `first` is not given."""
     tokens = [] if first is None else [first + 0.1 * number for number in range(5)]
-    return Asked(tenant, at, characters, prompt, tokens)
+    return Asked(tenant, at, size, prompt, tokens)
 
 
 def test_it_counts_what_was_served_between_its_two_moments() -> None:
@@ -18,8 +18,8 @@ def test_it_counts_what_was_served_between_its_two_moments() -> None:
     assert one.served("acme") == pytest.approx((100 + 2 * 5 + 100 + 2 * 3) / 10)
 
 
-def test_a_prompt_that_the_engine_has_not_told_is_estimated_from_those_it_has() -> None:
-    one = Situation([asked("acme", 5, 12), asked("acme", 5, 12, characters=800, prompt=0)], 10, 20)
+def test_a_prompt_that_the_engine_has_not_told_counts_as_it_was_meant() -> None:
+    one = Situation([asked("acme", 5, 12), asked("acme", 5, 12, size=200, prompt=0)], 10, 20)
     assert one.served("acme") == pytest.approx((100 + 200 + 2 * 10) / 10)
 
 
