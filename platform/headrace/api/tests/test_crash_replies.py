@@ -136,13 +136,13 @@ async def test_it_spools_while_redis_is_away_and_delivers_when_it_is_back(
     eventually(lambda: not spooled(services))
 
 
+@pytest.mark.usefixtures("quick_webs")
 async def test_it_leaves_its_spool_to_any_process_of_the_home(
     far: WebProcess,
     limited: World,
     proxy: RedisProxy,
     valkey: "redis.Redis",
     services: Services,
-    quick_webs: dict[str, WebProcess],
 ) -> None:
     """The last test of this process: it is killed while its settlements wait."""
     running = await streams(far.url, limited, 4, content=LONG)
@@ -155,7 +155,6 @@ async def test_it_leaves_its_spool_to_any_process_of_the_home(
     records = settled(valkey, limited, 4)
     assert {(record["status"], record["output_tokens"]) for record in records} == {("ok", 40)}
     eventually(lambda: not spooled(services))
-    eventually(lambda: "delivered 4 settlements" in "".join(web.log.read_text() for web in quick_webs.values()))
 
 
 def spooled(services: Services) -> list[Path]:
