@@ -27,11 +27,12 @@ class Fairness(Benchmark):
         parser.add_argument("--seeds", type=int, default=3, help="how many; the report gives the worst")
         parser.add_argument("--engine", choices=("simulated", "sglang"), default="simulated")
         parser.add_argument("--repeat", type=int, default=3, help="of the real engine; the report gives the median")
+        parser.add_argument("--rounds", type=int, default=5, help="of each repeat")
 
     def run(self, options: dict[str, Any], say: Say) -> Report:
         if options["engine"] == "sglang":
-            row = on_sglang.measured(options["repeat"], say)
-            parameters = {name: options[name] for name in ("engine", "repeat")}
+            row = on_sglang.measured(options["repeat"], options["rounds"], say)
+            parameters = {name: options[name] for name in ("engine", "repeat", "rounds")}
             return Report(self.name, parameters, [row], targets(row), [REAL_NOTE])
         seeds = [options["seed"] + number for number in range(options["seeds"])]
         found = [measured(rule, seeds, say) for rule in (FAIR, FIRST_COME)]
@@ -72,7 +73,7 @@ NOTE = (
 REAL_NOTE = (
     f"Real seconds, one replica; the room of {on_sglang.ROOM} tokens. People ask for {rounds.PEOPLE_PART:.0%}"
     f" of what the engine does. Batch keeps {rounds.FLOOD} requests asked, the twins {rounds.LESSER} and"
-    f" {rounds.GREATER}. A run has {rounds.ROUNDS} rounds: TTFT moved is the median of theirs, each with the same"
-    " requests alone and beside; what people leave is what batch alone gets done in the highest class, less what people"
-    " do, over all rounds."
+    f" {rounds.GREATER}. TTFT moved is the median of a run's rounds, each with the same requests alone and beside. What"
+    " people leave is what batch alone gets done in the highest class, times the part of the engine's time that people"
+    " do not take, over all rounds."
 )
