@@ -23,7 +23,7 @@ from headrace.bench.traces.shape import Size
 from routing.fairness.order import cost
 
 OPEN_SECONDS, SECONDS, TWIN_SECONDS = 8.0, 30.0, 60.0
-PEOPLE_PART = 0.65  # of the engine's time
+PEOPLE_PART = 0.4  # of the engine's time
 FLOOD, LESSER, GREATER = 160, 80, 800  # asked at any time: by the batch tenant, and by the twins
 OUTPUT = 5
 PEOPLE, BATCH, TWINS = "tenant-0", "tenant-1", ("tenant-2", "tenant-3")
