@@ -28,7 +28,7 @@ def bucket_start(hour: datetime, by: str, zone: ZoneInfo) -> datetime:
     """The start of the hour's bucket, which begins with the local hour, day or month. Days have 23 to 25 hours."""
     local = hour.astimezone(zone)
     if by == "hour":
-        return hour.astimezone(zone)
+        return local
     day = local.date() if by == "day" else local.date().replace(day=1)
     return datetime.combine(day, time(), zone)
 

@@ -1,5 +1,6 @@
 """Prices: what a model's tokens cost, from when, for whom. One in force is never changed, only superseded."""
 
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 from django.core.validators import MaxValueValidator, MinValueValidator
@@ -11,6 +12,7 @@ from billing.pricing import PLACES, Rates
 from tenants.currencies import check_currency
 
 DEAREST = Decimal(10**9)
+MEANT_AS_NOW = timedelta(minutes=1)
 
 
 BOUNDS = [MinValueValidator(Decimal(0)), MaxValueValidator(DEAREST)]
@@ -20,6 +22,11 @@ def _rate(what: str) -> "models.DecimalField[Decimal, Decimal]":
     return models.DecimalField(
         max_digits=18, decimal_places=PLACES, validators=BOUNDS, help_text=f"Per million {what}."
     )
+
+
+def is_past(moment: datetime) -> bool:
+    """Whether no price may begin then: what was true before now stays as it was charged."""
+    return moment < timezone.now() - MEANT_AS_NOW
 
 
 class PriceQuerySet(models.QuerySet["Price"]):

@@ -3,13 +3,14 @@
 import csv
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.utils import timezone
 from yaml.nodes import ScalarNode
 
 from billing.models import Price
+from billing.models.price import is_past
 from headrace.apply.entries import Entry, Given
 from headrace.apply.plan import Plan
 from headrace.apply.problems import Problems, near
@@ -18,8 +19,6 @@ from headrace.apply.sections import MODEL, PRICE
 from routing.models import Model
 from tenants.models import Tenant
 
-# How old a moment may be and still be meant as now: what was true before stays as it was charged.
-_NOW = timedelta(minutes=1)
 COLUMNS = ("model", *PRICE.fields)
 Scope = tuple[str, str, str]
 
@@ -70,7 +69,7 @@ def _plan_price(plan: Plan, entry: Entry, label: str, known: list[Price], fresh:
         return
     if price is not None and price.effective_from > now:
         plan.put(price, entry, label, wanted)
-    elif at is not None and at < now - _NOW:
+    elif at is not None and is_past(at):
         what = "is in force and stays as it is" if price else "lies in the past, which stays as it was charged"
         plan.problems.add(entry.line_of("effective_from"), f"{label}: {at.isoformat()} {what}; set one from now on")
     else:
