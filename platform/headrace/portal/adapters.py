@@ -1,10 +1,15 @@
 """What allauth is told of us: nobody signs up alone, and what it keeps secret is sealed."""
 
+import logging
+
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.mfa.adapter import DefaultMFAAdapter
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 
 from engines import secrets
+
+log = logging.getLogger("headrace.portal")
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
@@ -17,4 +22,9 @@ class MFAAdapter(DefaultMFAAdapter):  # type: ignore[misc]
         return secrets.seal(text).decode()
 
     def decrypt(self, encrypted_text: str) -> str:
-        return secrets.open(encrypted_text.encode())
+        """Called while a form is checked, which shows the ValidationError: a lost key lets nobody in."""
+        try:
+            return secrets.open(encrypted_text.encode())
+        except secrets.Unreadable as error:
+            log.error("a second factor cannot be checked: %s", error)
+            raise ValidationError("It cannot be checked now. Please ask an operator of this installation.") from None
