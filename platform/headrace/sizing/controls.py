@@ -96,8 +96,8 @@ def groups(given: Mapping[str, Any]) -> list[Group]:
             "Targets",
             True,
             (
-                slider("ttft_p99", "TTFT p99", "seconds", 0.05, 30, optional=True),
-                slider("tpot_p99", "TPOT p99", "seconds", 0.005, 0.5, optional=True),
+                slider("ttft_p99", "Time to first token (TTFT)", "s, 99 of 100 requests", 0.05, 30, optional=True),
+                slider("tpot_p99", "Time per further token (TPOT)", "s, 99 of 100 requests", 0.005, 0.5, optional=True),
                 slider("spare", "Spare replicas", "", 0, 10, linear=True),
             ),
         ),
@@ -118,7 +118,7 @@ def groups(given: Mapping[str, Any]) -> list[Group]:
                 slider("output_cv", "Answer deviation / mean", "", 0, 3, linear=True),
                 slider("arrival_cv", "Burstiness of arrivals", "1: Poisson", 0, 4, linear=True),
                 slider("chunk", "Prefill chunk", "tokens", 256, 32_768),
-                slider("memory_fraction", "Memory for weights and KV", "share", 0.5, 0.97, linear=True),
+                slider("memory_fraction", "Memory for weights and KV cache", "share", 0.5, 0.97, linear=True),
                 choice(
                     "speculate",
                     "Speculative decoding",

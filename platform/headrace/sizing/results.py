@@ -29,7 +29,10 @@ def tiles(answer: Answer) -> list[Tile]:
 
 def _times(answer: Answer) -> list[Tile]:
     targets, times = answer.question.targets, answer.pools or answer.fleet.load
-    pairs = (("TTFT p99", times.ttft_p99, targets.ttft_p99), ("TPOT p99", times.tpot_p99, targets.tpot_p99))
+    pairs = (
+        ("First token, p99 (TTFT)", times.ttft_p99, targets.ttft_p99),
+        ("Further token, p99 (TPOT)", times.tpot_p99, targets.tpot_p99),
+    )
     return [Tile(name, seconds(value), _target(target), _tone(value, target)) for name, value, target in pairs]
 
 

@@ -21,16 +21,28 @@
 
   const COLUMNS = [
     ["Replica", (r) => cell("fleet-name", r.name, r.url)],
-    ["State", state],
-    ["Running", (r) => cell("fleet-figure", shown(r.running))],
-    ["Waiting", (r) => cell("fleet-figure", shown(r.waiting))],
-    ["Waiting tokens", (r) => cell("fleet-figure", shown(r.waiting_tokens))],
-    ["KV used", kv],
-    ["Prefix hits", (r) => cell("fleet-figure", percent(r.prefix_hit_rate))],
-    ["Retractions", (r) => cell("fleet-figure", shown(r.retractions))],
-    ["Tokens/s", (r) => cell("fleet-figure", shown(r.output_tokens_per_second))],
-    ["Age", (r) => cell("fleet-figure", r.age === null ? "–" : `${number.format(r.age)} s`)],
+    ["State", state, "Ready takes requests; draining finishes what it runs; ejected fails real ones; down does not answer."],
+    ["Running", (r) => cell("fleet-figure", shown(r.running)), "Requests it is generating for."],
+    ["Waiting", (r) => cell("fleet-figure", shown(r.waiting)), "Requests in its own queue."],
+    ["Waiting tokens", (r) => cell("fleet-figure", shown(r.waiting_tokens)), "Prompt tokens it has still to read."],
+    ["KV used", kv, "How full its KV cache is, the memory that tokens of prompts and answers take while they are in use."],
+    ["Prefix hits", (r) => cell("fleet-figure", percent(r.prefix_hit_rate)), "Of the prompt tokens those it had in its cache."],
+    ["Retractions", (r) => cell("fleet-figure", shown(r.retractions)), "Requests it has put back for want of KV cache since it was started."],
+    ["Tokens/s", (r) => cell("fleet-figure", shown(r.output_tokens_per_second)), "Output tokens a second."],
+    ["Age", (r) => cell("fleet-figure", r.age === null ? "–" : `${number.format(r.age)} s`), "Since it last told all this."],
   ];
+
+  function heading(title, hint) {
+    const th = make("th", "", title);
+    th.scope = "col";
+    if (hint) th.title = hint;
+    return th;
+  }
+
+  function explain() {
+    const list = document.getElementById("fleet-words");
+    for (const [title, , hint] of COLUMNS) if (hint) list.append(make("dt", "", title), make("dd", "", hint));
+  }
 
   function cell(classes, text, note) {
     const td = make("td", classes, text);
@@ -88,16 +100,16 @@
     const focused = document.activeElement?.dataset?.key;
     const pools = fleet.pools.map((pool) => {
       const section = make("section", "fleet-pool");
-      const heading = make("h2");
+      const name = make("h2");
       const link = make("a", "hr-link", pool.name);
       link.href = pool.link;
       const wanted = pool.desired === null ? "" : `, ${pool.ready} ready, ${pool.desired} wanted by load`;
-      heading.append(link, make("small", "", `${pool.engine}, ${pool.model}${wanted}`));
-      section.append(heading);
+      name.append(link, make("small", "", `${pool.engine}, ${pool.model}${wanted}`));
+      section.append(name);
       const frame = make("div", "hr-table-frame");
       const table = make("table", "hr-table");
       const head = make("tr");
-      for (const [title] of COLUMNS) head.append(make("th", "", title));
+      for (const [title, , hint] of COLUMNS) head.append(heading(title, hint));
       if (mayDrain) head.append(make("th"));
       const body = make("tbody");
       for (const replica of pool.replicas) {
@@ -145,6 +157,7 @@
     }
   }
 
+  explain();
   draw(JSON.parse(document.getElementById("fleet-start").textContent));
   setInterval(refresh, 2000);
 })();
