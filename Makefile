@@ -20,7 +20,8 @@ install: ## the environment: .venv, exactly what requirements.lock says
 up: install ## everything on this machine, with a demo tenant; Ctrl-C stops it
 	@exec $(RUN) manage.py up $(ARGS)
 
-# What `make test` runs: the rest has targets of its own.
+# What `make test` runs: the rest has targets of its own. Files in the order of `testpaths`, the longest of them first, so
+# that all processes end at about one time.
 HERE := not bench and not chaos and not sglang
 
 test: install ## the tests, with lint, types and layers (ARGS="..." runs pytest alone, with these arguments)
@@ -31,7 +32,7 @@ else
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy .
 	$(VENV)/bin/lint-imports
-	$(RUN) -m pytest -q -n 4 --dist loadfile -m 'not alone and $(HERE)' || failed=1; \
+	$(RUN) -m pytest -q -n 4 --dist loadfile --no-loadscope-reorder -m 'not alone and $(HERE)' || failed=1; \
 	$(RUN) -m pytest -q -m 'alone and $(HERE)' || failed=1; exit $${failed:-0}
 endif
 
