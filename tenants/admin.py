@@ -78,6 +78,13 @@ class TenantAdmin(ModelAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Tenant | None = None) -> bool:
         return False  # records refer to it for ever; it is suspended instead
 
+    def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
+        """Of the two the one that would change anything."""
+        is_suspended = Tenant.objects.filter(pk=object_id).exclude(suspended_at=None).exists()
+        idle = "suspend_this" if is_suspended else "resume_this"
+        actions = super().get_actions_detail(request, object_id)
+        return [each for each in actions if not each.action_name.endswith(idle)]
+
     @display(description="State", label={"active": "success", "suspended": "danger"})
     def state(self, tenant: Tenant) -> str:
         return "suspended" if tenant.is_suspended else "active"

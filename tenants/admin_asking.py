@@ -1,5 +1,6 @@
 """The admin asks before it does what is grave, and says what will happen: before actions, and before saving."""
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -65,6 +66,7 @@ def asking(
         "said": said,
         "rows": rows,
         "changes": changes,
+        "seen": seen(changes),
         "shown": SHOWN,
         "wants_reason": wants_reason,
         "lacks_reason": is_sure(request),
@@ -76,6 +78,16 @@ def asking(
 
 def is_sure(request: HttpRequest) -> bool:
     return request.POST.get("sure") == "yes"
+
+
+def is_sure_of(request: HttpRequest, changes: Sequence[Change]) -> bool:
+    """Whether the yes was said to these changes: not to others, because somebody else saved in between."""
+    return is_sure(request) and request.POST.get("seen") == seen(changes)
+
+
+def seen(changes: Sequence[Change]) -> str:
+    """A mark of what would be overwritten. What it would then be is in the form itself, or, as "at once", not known."""
+    return hashlib.sha256(repr([(change.what, change.before) for change in changes]).encode()).hexdigest()[:32]
 
 
 def reason_of(request: HttpRequest) -> str:

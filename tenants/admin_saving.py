@@ -7,10 +7,11 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from unfold.admin import ModelAdmin
 
-from tenants.admin_asking import Change, asking, is_sure
+from tenants.admin_asking import Change, asking, is_sure, is_sure_of
 
 State = dict[str, str]
 NOTHING = "\u2013"
+MEANWHILE = "It was changed by somebody else while you were asked: this is what your change comes to now."
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class _Unsure(Exception):
 
 
 class AskingAdmin(ModelAdmin):
-    """Saves within a transaction, looks at what that changed, and takes it back unless somebody has said yes to it."""
+    """Saves within a transaction, looks at what that changed, and takes it back unless somebody said yes to it."""
 
     def state_of(self, row: Any) -> State:
         """What `row` says now, with the rows that belong to it, in people's words."""
@@ -56,20 +57,19 @@ class AskingAdmin(ModelAdmin):
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)
-        if is_sure(request):
-            return
         asked = self.asks(form.instance, form.before)
-        if asked.changes:
+        if asked.changes and not is_sure_of(request, asked.changes):
             raise _Unsure(asked)
 
     def _question(self, request: HttpRequest, asked: Asked) -> HttpResponse:
         said = [
             (name, text)
             for name, texts in request.POST.lists()
-            if name not in ("csrfmiddlewaretoken", "sure")
+            if name not in ("csrfmiddlewaretoken", "sure", "seen")
             for text in texts
         ]
-        return asking(self, request, asked.title, asked.effects, asked.button, said, changes=asked.changes)
+        effects = [*([MEANWHILE] if is_sure(request) else []), *asked.effects]
+        return asking(self, request, asked.title, effects, asked.button, said, changes=asked.changes)
 
 
 def differences(before: State, after: State) -> list[Change]:

@@ -18,6 +18,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
 from unfold.views import ChangeList
 
+from billing.admin.budget_changes import asked_of, budget_state
 from billing.admin.cells import cost, total
 from billing.budgets.changing import reset_budget
 from billing.budgets.standing import Standing, standings
@@ -26,6 +27,7 @@ from engines import secrets
 from tenants import audit
 from tenants.admin_asking import question, reason_of
 from tenants.admin_cells import number
+from tenants.admin_saving import Asked, AskingAdmin, State
 from tenants.growing_lists import GrowingList
 from tenants.models import ApiKey, Project
 
@@ -58,7 +60,7 @@ class BudgetList(ChangeList):
 
 
 @admin.register(Budget)
-class BudgetAdmin(ModelAdmin):
+class BudgetAdmin(AskingAdmin):
     form = BudgetForm
     list_display = ("budget", "counts", "period_label", "state", "limit", "spent", "held", "left", "used")
     list_filter = (("tenant", AutocompleteSelectFilter), "period", "hard", "enabled", "set_by")
@@ -90,6 +92,12 @@ class BudgetAdmin(ModelAdmin):
 
     def get_readonly_fields(self, request: HttpRequest, obj: Budget | None = None) -> tuple[str, ...]:
         return (*self.readonly_fields, *SCOPE) if obj else self.readonly_fields
+
+    def state_of(self, row: Budget) -> State:
+        return budget_state(row)
+
+    def asks(self, row: Budget, before: State | None) -> Asked:
+        return asked_of(row, before)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[BudgetList]:
         return BudgetList

@@ -1,6 +1,6 @@
 """The operators' page on prices: what holds, what held, and what changes from when."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -15,6 +15,7 @@ from unfold.decorators import display
 
 from billing.admin.price_changes import changes_of, effects_of, price_state, replaced_by
 from billing.models import Price
+from billing.models.price import is_past
 from tenants.admin_saving import Asked, AskingAdmin, State
 from tenants.models import Tenant
 
@@ -48,7 +49,7 @@ class PriceForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean_effective_from(self) -> datetime:
         """At once is when it is saved, however long somebody thought over the question before that."""
         moment: datetime = self.cleaned_data["effective_from"] or timezone.now()
-        if moment < timezone.now() - timedelta(minutes=1):
+        if is_past(moment):
             raise forms.ValidationError("The past stays as it was charged: it must not lie before now.")
         return moment
 

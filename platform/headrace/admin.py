@@ -21,6 +21,7 @@ from unfold.forms import AdminPasswordChangeForm, BaseDialogForm, UserChangeForm
 from unfold.widgets import UnfoldAdminSelect2MultipleWidget, UnfoldAdminTextInputWidget
 
 from headrace import tenant_list
+from headrace.fleet import admin as fleet
 from routing.models import Model
 from tenants.admin import LIMITS
 from tenants.admin_asking import dialog, question
@@ -28,7 +29,7 @@ from tenants.admin_cells import refreshed
 from tenants.issuing import draft_key, find_key, revoke_key
 from tenants.models import ApiKey
 
-__all__ = ["tenant_list"]
+__all__ = ["fleet", "tenant_list"]
 admin.site.unregister([User, Group])
 # Of allauth: each person's own business, on the pages of his account.
 admin.site.unregister([EmailAddress, Authenticator, UserSession])

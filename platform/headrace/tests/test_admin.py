@@ -21,6 +21,7 @@ from engines import secrets
 from engines.models import Pool, Provider
 from headrace.appearance import sidebar
 from headrace.apply.tests.documents import EVERYTHING, apply
+from headrace.testing.questions import save
 from routing.models import TIMEOUT_FIELDS, Model, Route, Target
 from tenants import keys
 from tenants.models import ApiKey, AuditEntry, Project, Tenant
@@ -36,13 +37,6 @@ def installation() -> None:
     with connect() as client:
         append(client, event, late, usage_event(cost=None, cost_nano=None, ttft_ms=None), b"bad")
         drain_all(client)
-
-
-@pytest.fixture
-def alice() -> Client:
-    client = Client(REMOTE_ADDR="192.0.2.7")
-    client.force_login(User.objects.create_superuser("alice-the-operator"))
-    return client
 
 
 def management(prefix: str, existing: int) -> dict[str, str]:
@@ -143,14 +137,14 @@ def test_it_undoes_a_write_that_fails_half_way(alice: Client) -> None:
 def test_it_takes_a_providers_secret_and_never_shows_it(alice: Client) -> None:
     page = reverse("admin:engines_provider_change", args=["hosted"])
     form = {"protocol": "openai", "base_url": "https://api.example.com/v2", "new_api_key": ""}
-    alice.post(page, form)
+    save(alice, page, form)
     assert secrets.open(Provider.objects.get().api_key or b"") == "the provider's secret"
-    alice.post(page, form | {"new_api_key": "a better secret"})
+    save(alice, page, form | {"new_api_key": "a better secret"})
     assert secrets.open(Provider.objects.get().api_key or b"") == "a better secret"
     shown = alice.get(page).content.decode()
     assert "a better secret" not in shown
     assert "One is stored. Empty: keep it." in shown
-    alice.post(page, form | {"clear_api_key": "on"})
+    save(alice, page, form | {"clear_api_key": "on"})
     assert Provider.objects.get().api_key is None
     assert "secret" not in str(AuditEntry.objects.filter(action="changed").values_list("before", "after"))
 
@@ -161,7 +155,7 @@ def route_form(model: str) -> dict[str, object]:
         name: getattr(route, name)
         for name in ("policy", "cache_scope", "unknown_fields", "queue_timeout", "queue_length")
     }
-    return form | dict.fromkeys(TIMEOUT_FIELDS, "5") | {"sure": "yes"}
+    return form | dict.fromkeys(TIMEOUT_FIELDS, "5")
 
 
 def test_it_gives_a_new_model_its_route_and_orders_targets(alice: Client) -> None:
@@ -176,7 +170,7 @@ def test_it_gives_a_new_model_its_route_and_orders_targets(alice: Client) -> Non
         row = {"id": target.pk, "route": "demo", "pool": target.pool_id or "", "provider": target.provider_id or ""}
         row |= {"upstream_model": target.upstream_model, "position": position, "context_window": 4096 + index}
         form |= {f"targets-{index}-{name}": value for name, value in row.items()}
-    answer = alice.post(reverse("admin:routing_route_change", args=["demo"]), form)
+    answer = save(alice, reverse("admin:routing_route_change", args=["demo"]), form)
     assert answer.status_code == 302, html.unescape(answer.content.decode())
     targets = [(target.slug, target.context_window) for target in Target.objects.filter(route="demo")]
     assert targets == [("hosted", 4097), ("local", 4096)]
@@ -196,7 +190,7 @@ def test_it_adds_targets_after_the_others_where_none_was_dragged(alice: Client, 
             row |= {"id": old.pk, "pool": old.pool_id or "", "provider": old.provider_id or ""}
             row |= {"position": old.position, "upstream_model": old.upstream_model}
         form |= {f"targets-{index}-{name}": value for name, value in row.items()}
-    answer = alice.post(reverse("admin:routing_route_change", args=[model]), form)
+    answer = save(alice, reverse("admin:routing_route_change", args=[model]), form)
     assert answer.status_code == 302, html.unescape(answer.content.decode())
     targets = list(Target.objects.filter(route=model))
     assert [target.position for target in targets] == list(range(count + 2))

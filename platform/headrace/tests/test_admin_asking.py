@@ -6,7 +6,6 @@ from datetime import timedelta
 import pytest
 import redis
 from django.conf import settings
-from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -26,16 +25,9 @@ TENANTS, KEYS, BUDGETS = (
 )
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def acme() -> Tenant:
     return make_tenant("acme", currency="EUR")
-
-
-@pytest.fixture
-def alice(acme: Tenant) -> Client:
-    client = Client(REMOTE_ADDR="192.0.2.7")
-    client.force_login(User.objects.create_superuser("alice-the-operator"))
-    return client
 
 
 def is_suspended() -> bool:

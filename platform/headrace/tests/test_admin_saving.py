@@ -1,19 +1,16 @@
 """The admin asks before it saves what acts on live traffic or money, and shows what changes, before and after."""
 
-import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from html import unescape
-from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from billing.models import Price
+from billing.models import Budget, Price
 from headrace.apply.tests.documents import apply
+from headrace.testing.questions import say_yes, words
 from routing.models import Model, Route
 from tenants.models import AuditEntry
 
@@ -42,32 +39,6 @@ RATES = {"input": "1.5", "cached_input": "0.1", "output": "2"}
 @pytest.fixture(autouse=True)
 def installation() -> None:
     apply(DOCUMENT)
-
-
-@pytest.fixture
-def alice() -> Client:
-    client = Client(REMOTE_ADDR="192.0.2.7")
-    client.force_login(User.objects.create_superuser("alice-the-operator"))
-    return client
-
-
-def words(answer: Any) -> str:
-    assert answer.status_code == 200
-    shown = answer.content.decode().partition("hr-question")[2]
-    return " ".join(unescape(re.sub(r"<[^>]*>", " ", shown)).split())
-
-
-def said_again(answer: Any) -> list[tuple[str, str]]:
-    """What the question's own form sends, once somebody says yes."""
-    form = answer.content.decode().partition("hr-question")[2].partition("</form>")[0]
-    return [
-        (unescape(name), unescape(text))
-        for name, text in re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)">', form)
-    ]
-
-
-def say_yes(client: Client, page: str, answer: Any) -> Any:
-    return client.post(page, dict(said_again(answer)))
 
 
 def route_form(**changed: object) -> dict[str, object]:
@@ -120,6 +91,19 @@ def test_it_takes_no_yes_to_what_is_wrong(alice: Client) -> None:
     wrong = alice.post(ROUTE, route_form(total_timeout=-1, sure="yes"))
     assert b"hr-question" not in wrong.content
     assert Route.objects.get(model="demo").total_timeout == 600
+
+
+def test_it_takes_no_yes_to_what_somebody_else_has_changed_meanwhile(alice: Client) -> None:
+    asking = alice.post(ROUTE, route_form(total_timeout=9))
+    Route.objects.update(policy="round_robin")
+    again = say_yes(alice, ROUTE, asking)
+    shown = words(again)
+    assert "It was changed by somebody else while you were asked" in shown
+    assert "Policy round robin prefix aware Total timeout 600 s 9 s" in shown
+    assert Route.objects.get(model="demo").total_timeout == 600
+    say_yes(alice, ROUTE, again)
+    route = Route.objects.get(model="demo")
+    assert (route.policy, route.total_timeout) == ("prefix_aware", 9)
 
 
 def test_it_asks_before_it_switches_a_model_off(alice: Client) -> None:
@@ -180,3 +164,29 @@ def test_it_asks_before_it_changes_a_price_to_come_and_lets_none_begin_in_the_pa
     assert Price.objects.get(pk=price.pk).input == Decimal("1.5")
     wrong = alice.post(page, price_form(datetime(2020, 1, 1, tzinfo=UTC)) | {"sure": "yes"})
     assert b"The past stays as it was charged" in wrong.content
+
+
+def budget_form(**changed: str) -> dict[str, str]:
+    fields = {"tenant": "acme", "name": "monthly", "amount": "100", "period": "month", "hard": "on", "enabled": "on"}
+    return fields | {"set_by": "operator", "thresholds": "80,100"} | changed
+
+
+def test_it_says_what_a_budget_refuses(alice: Client) -> None:
+    page = reverse("admin:billing_budget_add")
+    asking = alice.post(page, budget_form(model="demo"))
+    assert (
+        "Within a second requests of acme with model demo that might pass 100.00 EUR a month are refused. What runs is"
+        " not cut off. What changes Now Then Amount – 100.00 EUR a month" in words(asking)
+    )
+    assert not Budget.objects.exists()
+    say_yes(alice, page, asking)
+    page = reverse("admin:billing_budget_change", args=[Budget.objects.get().pk])
+    form = budget_form(amount="50", extra="25", extra_until_0="2100-01-01", extra_until_1="00:00")
+    shown = words(alice.post(page, form))
+    assert "that might pass 75.00 EUR a month are refused" in shown
+    assert "Amount 100.00 EUR a month 50.00 EUR a month Temporary increase – 25.00 EUR until 2100-01-01" in shown
+    del form["hard"]
+    assert "It refuses nothing" in words(alice.post(page, form))
+    del form["enabled"]
+    assert "Within a second nothing holds requests of acme with model demo to it" in words(alice.post(page, form))
+    assert Budget.objects.get().amount == 100

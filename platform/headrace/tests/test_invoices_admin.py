@@ -34,13 +34,6 @@ def draft() -> Invoice:
     return draft
 
 
-@pytest.fixture
-def alice() -> Client:
-    client = Client(REMOTE_ADDR="192.0.2.7")
-    client.force_login(User.objects.create_superuser("alice-the-operator"))
-    return client
-
-
 def page(invoice: Invoice, name: str = "change") -> str:
     return reverse("admin:billing_invoice_change", args=[invoice.pk]).removesuffix("change/") + f"{name}/"
 

@@ -4,7 +4,6 @@ import re
 
 import pytest
 from django.contrib import admin
-from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 from unfold.templatetags import unfold_list
@@ -17,12 +16,9 @@ pytestmark = pytest.mark.django_db
 KEYS = "admin:tenants_apikey_changelist"
 
 
-@pytest.fixture
-def alice() -> Client:
+@pytest.fixture(autouse=True)
+def installation() -> None:
     apply(EVERYTHING)
-    client = Client()
-    client.force_login(User.objects.create_superuser("alice-the-operator"))
-    return client
 
 
 def boxes(page: str) -> set[str]:
