@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from unfold.admin import ModelAdmin
 
 from tenants.admin_asking import Change, asking, is_sure, is_sure_of
+from tenants.config_lock import lock_configuration
 
 State = dict[str, str]
 NOTHING = "\u2013"
@@ -52,7 +53,11 @@ class AskingAdmin(ModelAdmin):
             return self._question(request, unsure.asked)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        form.before = self.state_of(self.get_object(request, obj.pk)) if change else None
+        lock_configuration()
+        now = self.get_object(request, obj.pk) if change else None
+        if change and now is None:
+            raise Http404  # deleted since the form was read: saving would make it anew
+        form.before = None if now is None else self.state_of(now)
         super().save_model(request, obj, form, change)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:

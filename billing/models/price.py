@@ -4,11 +4,12 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from django.core.validators import MaxValueValidator, MinValueValidator
-from django.db import connection, models, transaction
+from django.db import models, transaction
 from django.db.models import Q
 from django.utils import timezone
 
 from billing.pricing import PLACES, Rates
+from tenants.config_lock import lock_configuration
 from tenants.currencies import check_currency
 
 DEAREST = Decimal(10**9)
@@ -88,8 +89,7 @@ class Price(models.Model):
         """A new price is given its version: the model's name and a running number."""
         with transaction.atomic():
             if not self.version:
-                with connection.cursor() as cursor:  # two writers at once would take one number
-                    cursor.execute("SELECT pg_advisory_xact_lock(hashtext('headrace.config'))")
+                lock_configuration()  # two writers at once would take one number
                 known = Price.objects.filter(model=self.model).values_list("version", flat=True)
                 self.version = f"{self.model}@{1 + max((_number(version) for version in known), default=0)}"
             super().save(*args, **kwargs)  # type: ignore[arg-type]

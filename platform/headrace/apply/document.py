@@ -18,6 +18,7 @@ from headrace.apply.sections import DOCUMENT
 from headrace.apply.tenants import plan_tenants
 from routing.models import Model
 from tenants import audit
+from tenants.config_lock import lock_configuration
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,7 @@ def apply_document(text: str, *, source: str, actor: str, dry_run: bool = False)
     if node is not None:
         read_fields(entry, node, plan.problems)
     with audit.acting(who=actor, origin="manage.py apply"):
-        with connection.cursor() as cursor:  # two documents at once would each plan against the other's half
-            cursor.execute("SELECT pg_advisory_xact_lock(hashtext('headrace.config'))")
+        lock_configuration()  # two documents at once would each plan against the other's half
         entities = plan_legal_entities(plan, entry.children.get("legal_entities", []))
         pools = plan_pools(plan, entry.children.get("pools", []))
         providers = plan_providers(plan, entry.children.get("providers", []))
@@ -59,8 +59,7 @@ def apply_prices(text: str, *, source: str, actor: str, dry_run: bool = False) -
     """As `apply_document`, of a price list in CSV (prices.read_csv) for models that exist."""
     plan = Plan()
     with audit.acting(who=actor, origin="manage.py prices"):
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(hashtext('headrace.config'))")
+        lock_configuration()
         entries, known = read_csv(text, plan.problems), set(Model.objects.values_list("name", flat=True))
         for entry in entries:
             if entry.name not in known:
