@@ -72,8 +72,19 @@ class ProviderForm(SecretForm):
         fields = ("name", "protocol", "base_url")
 
 
+class ReplicaForm(forms.ModelForm):  # type: ignore[type-arg]
+    def clean_name(self) -> str:
+        """Django does not look among the rows that there are for names that are one's own in a pool alone."""
+        name: str = self.cleaned_data["name"]
+        others = Replica.objects.filter(pool=self.instance.pool_id, name=name).exclude(pk=self.instance.pk)
+        if others.exists():
+            raise forms.ValidationError("Another replica of this pool still has this name: rename that one first.")
+        return name
+
+
 class ReplicaInline(TabularInline):
     model = Replica
+    form = ReplicaForm
     extra = 0
     fields = ("name", "url", "enabled")
 

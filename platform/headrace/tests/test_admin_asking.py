@@ -139,3 +139,11 @@ def test_it_lets_redis_be_away_when_a_budget_is_reset(alice: Client, monkeypatch
         redis.Redis.from_url(settings.REDIS_URL).ping()
     said = {"action": "reset", "_selected_action": [budget.pk], "sure": "yes", "reason": "x"}
     assert "Redis is away" in alice.post(BUDGETS, said, follow=True).content.decode()
+
+
+def test_it_takes_a_yes_for_thousands_of_rows(alice: Client, acme: Tenant) -> None:
+    project = make_project(acme)
+    keys = [make_key(project, name) for name in ("ci", "batch", "web")]
+    others = [str(number) for number in range(5000)]
+    alice.post(KEYS, {"action": "revoke", "_selected_action": [*others, *(key.pk for key in keys)], "sure": "yes"})
+    assert not ApiKey.objects.filter(revoked_at=None).exists()

@@ -33,11 +33,26 @@ def olga() -> Client:
 
 
 def pool_form(**changed: str) -> dict[str, str]:
-    replica = Replica.objects.get()
+    """Of the one replica, which is switched off."""
+    form = form_of([Replica.objects.get()])
+    del form["replicas-0-enabled"]
+    return form | changed
+
+
+def form_of(replicas: list[Replica]) -> dict[str, str]:
     form = {"engine": "sglang", "model": "demo", "gpu_hour_cost": "2.5", "cost_currency": "EUR"}
-    form |= {"gpus_per_replica": "1", "replicas-TOTAL_FORMS": "1", "replicas-INITIAL_FORMS": "1"}
-    form |= {"replicas-0-id": str(replica.pk), "replicas-0-pool": "h100", "replicas-0-name": replica.name}
-    return form | {"replicas-0-url": replica.url} | changed
+    form |= {"gpus_per_replica": "1"} | {f"replicas-{kind}_FORMS": str(len(replicas)) for kind in ("TOTAL", "INITIAL")}
+    for number, each in enumerate(replicas):
+        row = {"id": str(each.pk), "pool": "h100", "name": each.name, "url": each.url, "enabled": "on"}
+        form |= {f"replicas-{number}-{name}": value for name, value in row.items()}
+    return form
+
+
+def many(count: int) -> dict[str, str]:
+    """The form of a pool of so many replicas, as they are."""
+    Replica.objects.all().delete()
+    names = {f"r{number:03}": f"http://127.0.0.1:{number + 1}" for number in range(count)}
+    return form_of(Replica.objects.bulk_create(Replica(pool_id="h100", name=n, url=names[n]) for n in names))
 
 
 def test_it_says_which_models_a_pool_without_a_replica_leaves_without(olga: Client) -> None:
@@ -78,3 +93,16 @@ def test_it_says_that_a_provider_gets_the_key_and_shows_none(olga: Client) -> No
     assert secrets.open(Provider.objects.get().api_key or b"") == "sk-first"
     say_yes(olga, PROVIDER, asking)
     assert secrets.open(Provider.objects.get().api_key or b"") == "sk-second"
+
+
+def test_it_takes_a_pool_of_hundreds_of_replicas(olga: Client) -> None:
+    asking = olga.post(POOL, many(300) | {"replicas-299-url": "http://127.0.0.1:999"})
+    assert "Replica r299 http://127.0.0.1:300 http://127.0.0.1:999" in words(asking)
+    say_yes(olga, POOL, asking)
+    assert Replica.objects.get(name="r299").url == "http://127.0.0.1:999"
+
+
+def test_it_says_that_two_replicas_cannot_change_names_at_once(olga: Client) -> None:
+    answer = olga.post(POOL, many(2) | {"replicas-0-name": "r001", "replicas-1-name": "r000"})
+    assert answer.status_code == 200
+    assert b"Another replica of this pool still has this name" in answer.content
