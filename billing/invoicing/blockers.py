@@ -52,7 +52,7 @@ def of_draft(draft: Draft) -> Iterator[Reason]:
         if use.unpriced_tokens:
             yield Reason(
                 "unpriced",
-                f"{use.unpriced_tokens:,} tokens of {period} have no price: set one, then `invoices price-unpriced`",
+                f"{use.unpriced_tokens:,} tokens of {period} have no price: set one, then `ledger price-unpriced`",
             )
         for version in use.unknown_prices:
             yield Reason("unknown_price", f"records of {period} name the price {version}, which is not there")

@@ -88,7 +88,7 @@ def test_it_says_what_an_invoice_waits_for_and_ends_with_one(capsys: pytest.Capt
     run("close")
     with pytest.raises(SystemExit, match="1"):
         run("finalise")
-    assert "1,050 tokens of 2026-03 have no price" in capsys.readouterr().err
+    assert "1,050 tokens of 2026-03 have no price: set one, then `ledger price-unpriced`" in capsys.readouterr().err
     with pytest.raises(CommandError, match="have no price"):
         run("finalise", str(Invoice.objects.get().pk))
 
