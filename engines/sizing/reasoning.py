@@ -63,8 +63,8 @@ def _room(answer: Answer) -> str:
     return (
         f"{plan.capacity / GIB:.0f} GiB x {engine.memory_fraction:.2f} - {plan.weights / GIB:.1f}"
         + (f" - {plan.draft / GIB:.1f} for the draft" if plan.draft else "")
-        + f" = {plan.kv / GIB:.1f} GiB a GPU for KV: {answer.full_length} requests of {length:,.0f} tokens; "
-        f"{answer.running} running at mixed lengths with 99% certainty."
+        + f" = {plan.kv / GIB:.1f} GiB a GPU for KV: {answer.full_length:,} requests of {length:,.0f} tokens; "
+        f"{answer.running:,} running at mixed lengths with 99% certainty."
     )
 
 
