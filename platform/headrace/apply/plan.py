@@ -105,7 +105,7 @@ def show(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, datetime):
         return value.isoformat()
-    return str(value)
+    return str(value).replace("\n", ", ")  # lines of an address: a change is one line
 
 
 def _same(before: Any, after: Any) -> bool:

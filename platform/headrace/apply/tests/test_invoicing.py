@@ -32,6 +32,7 @@ def test_it_leaves_the_series_where_it_is() -> None:
 
 
 def test_it_changes_what_it_names() -> None:
+    assert [text for text in changes(EVERYTHING) if "\n" in text] == []  # one line each, addresses too
     apply(EVERYTHING)
     assert changes("tenants: {acme: {billing: {tax_rate: 19}}, globex: {legal_entity: north}}") == [
         "~ billing of tenant acme: tax_rate 18.000 -> 19",
