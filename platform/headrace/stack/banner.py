@@ -15,10 +15,13 @@ def curl(url: str, key: str, model: str) -> str:
     return " ".join(map(shlex.quote, words))
 
 
-def text(demo: Path) -> str:
+def text(demo: Path, *, has_engine: bool) -> str:
     """The text for what `demo.json` holds."""
     known = json.loads(demo.read_text())
     url, admin = known["url"], known["admin"]
+    what_next = "No engine runs: nothing answers before a pool has a replica."
+    if has_engine:
+        what_next = f"Paste this to see an answer stream:\n\n{curl(url, known['api_key'], 'smollm2')}"
     return f"""
 Headrace runs. Ctrl-C stops it.
 
@@ -26,7 +29,5 @@ Headrace runs. Ctrl-C stops it.
   admin     {admin["url"]}   user {admin["username"]}   password {admin["password"]}
   API       {url}/v1   tenant {known["tenant"]}   key {known["api_key"]}
 
-Paste this to see an answer stream:
-
-{curl(url, known["api_key"], "smollm2")}
+{what_next}
 """

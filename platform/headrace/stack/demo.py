@@ -59,6 +59,7 @@ def _document(key: str, engine: str, engine_url: str) -> dict[str, Any]:
     elif Replica.objects.filter(pool=POOL, name=REPLICA).exists():
         pool["replicas"] = {REPLICA: {"enabled": False}}
     if ApiKey.objects.filter(digest__in=keys.digests(key)).exists():
+        del pool["cost_currency"]  # an operator's to change by now
         return {"pools": document["pools"]}
     return document
 

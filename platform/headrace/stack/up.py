@@ -108,7 +108,7 @@ class Up:
         supervisor.start(Beat(home.path / "beat", environment))
         supervisor.start(Collector(self.options.root, environment))
         supervisor.wait_ready({"engine", "worker", "beat", "collector"}, self._go_on)
-        self.say(banner.text(home.demo))
+        self.say(banner.text(home.demo, has_engine=engine is not None))
 
     def _start_stores(self, home: Home, supervisor: Supervisor) -> dict[str, str]:
         """Start the stores whose address is not given; the addresses of both, once they serve."""
