@@ -4,11 +4,17 @@ A webhook is a POST of JSON with the header `x-headrace-signature: t=SECONDS,v1=
 under the endpoint's secret, of the seconds, a dot and the body: whoever takes it compares, refuses old seconds, and
 takes each `id` once. Any 2xx is an answer that it was taken; redirects are not followed. Where one may go outgoing.py
 says. A notice without an alert is a test that a tenant asked for: it is tried once.
+
+The worker has a few threads for all that it does: one of them delivers at a time, and not for long. Where an endpoint
+took nothing, what else waits for it waits for its pause too, so that no tenant's dead endpoint keeps others' waiting.
+What waits for a paused endpoint goes once it is told again.
 """
 
 import hmac
 import json
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from hashlib import sha256
 from smtplib import SMTPException
@@ -16,7 +22,8 @@ from typing import Any
 
 import httpcore
 from django.core.mail import send_mail
-from django.db import transaction
+from django.db import connection, transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from billing.amounts import plain
@@ -28,8 +35,11 @@ SIGNATURE = "x-headrace-signature"
 FIRST_PAUSE = timedelta(seconds=10)
 GROWTH = 4
 MOST_ATTEMPTS = 8  # the last one about fifteen hours after the first
+RUN_SECONDS = 5.0  # beyond it no further try is begun
+LONGEST_WAIT = timedelta(minutes=10)  # for a notice because of another one of its endpoint
 # Longer than any try takes: a worker that dies while trying leaves its notice to the next.
 _CLAIM = timedelta(seconds=60)
+_LOCK = "hashtext('headrace.delivery')"
 
 
 class NotTaken(Exception):
@@ -37,17 +47,34 @@ class NotTaken(Exception):
 
 
 def deliver_due(*, now: datetime | None = None, most: int = 100) -> int:
-    """Try each notice whose time has come; how many were tried. Two workers at once never try the same."""
-    tried = 0
-    while tried < most and (notice := _claim(now or timezone.now())) is not None:
-        _try(notice, now or timezone.now())
-        tried += 1
+    """Try notices whose time has come; how many were tried: none where another run is at it."""
+    tried, until = 0, time.monotonic() + RUN_SECONDS
+    with _alone() as is_alone:
+        while is_alone and tried < most and time.monotonic() < until:
+            if (notice := _claim(now or timezone.now())) is None:
+                break
+            _try(notice, now or timezone.now())
+            tried += 1
     return tried
+
+
+@contextmanager
+def _alone() -> Iterator[bool]:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT pg_try_advisory_lock({_LOCK})")
+        [is_alone] = cursor.fetchone() or [False]
+    try:
+        yield is_alone
+    finally:
+        if is_alone and connection.connection is not None and not connection.connection.closed:
+            with connection.cursor() as cursor:
+                cursor.execute(f"SELECT pg_advisory_unlock({_LOCK})")
 
 
 def _claim(now: datetime) -> Notice | None:
     with transaction.atomic():
-        due = Notice.objects.filter(state=Delivery.WAITING, next_at__lte=now).order_by("next_at", "id")
+        is_told = Q(endpoint=None) | Q(endpoint__enabled=True) | Q(alert=None)
+        due = Notice.objects.filter(is_told, state=Delivery.WAITING, next_at__lte=now).order_by("next_at", "id")
         notice = due.select_for_update(skip_locked=True, of=("self",)).first()
         if notice is None:
             return None
@@ -68,6 +95,10 @@ def _try(notice: Notice, now: datetime) -> None:
     notice.last_at = now
     notice.next_at = now + FIRST_PAUSE * GROWTH ** (notice.attempts - 1)
     notice.save(update_fields=["answer", "state", "last_at", "next_at"])
+    if notice.endpoint_id and notice.state != Delivery.DELIVERED:
+        until = min(notice.next_at, now + LONGEST_WAIT)
+        others = Notice.objects.filter(endpoint=notice.endpoint_id, state=Delivery.WAITING, alert__isnull=False)
+        others.exclude(pk=notice.pk).filter(next_at__lt=until).update(next_at=until)
 
 
 def _email(notice: Notice) -> str:

@@ -192,3 +192,48 @@ def test_it_sends_nothing_inside_that_the_operators_did_not_allow(
     delivery.deliver_due()
     assert Notice.objects.get(email="").answer == "not sent: 127.0.0.1 is not on the public network"
     assert receiver.taken == []
+
+
+def test_it_posts_nothing_to_a_paused_endpoint_until_it_is_told_again(budget: Budget, receiver: Receiver) -> None:
+    receiver.status = 503
+    spend(budget, 60)
+    look()
+    delivery.deliver_due()
+    WebhookEndpoint.objects.update(enabled=False)
+    later = timezone.now() + timedelta(hours=1)
+    assert delivery.deliver_due(now=later) == 0
+    receiver.status = 200
+    WebhookEndpoint.objects.update(enabled=True)
+    assert delivery.deliver_due(now=later) == 1
+    assert len(receiver.taken) == 2
+    assert Notice.objects.get(email="").state == Delivery.DELIVERED
+
+
+def test_it_keeps_nobody_waiting_for_an_endpoint_that_takes_nothing(budget: Budget, receiver: Receiver) -> None:
+    receiver.status = 503
+    other = make_tenant("globex", currency="EUR")
+    spend(budget, 100)
+    assert look() == 3
+    Notice.objects.create(tenant=other, alert=BudgetAlert.objects.all()[0], email="carol@globex.test")
+    assert delivery.deliver_due() == 8, "one of three to the endpoint, and all letters"
+    assert len(receiver.taken) == 1
+    waiting = Notice.objects.filter(state=Delivery.WAITING)
+    assert (waiting.count(), waiting.filter(next_at__gt=timezone.now()).count()) == (3, 3)
+    receiver.status = 200
+    assert delivery.deliver_due(now=timezone.now() + timedelta(seconds=11)) == 3
+
+
+def test_it_leaves_what_is_due_to_a_run_that_is_at_it(budget: Budget, receiver: Receiver) -> None:
+    """Else those who keep connections open would take the worker's every thread."""
+    spend(budget, 60)
+    look()
+    with delivery._alone() as is_alone, ThreadPoolExecutor(1) as threads:
+
+        def deliver() -> int:
+            tried = delivery.deliver_due()
+            connection.close()
+            return tried
+
+        assert is_alone
+        assert threads.submit(deliver).result(20) == 0
+    assert delivery.deliver_due() == 3

@@ -72,7 +72,13 @@ def _log(request: PortalRequest) -> dict[str, object]:
     rows = Notice.objects.filter(tenant=request.tenant, endpoint__isnull=False)
     rows = rows.select_related("endpoint", "alert", "alert__budget").order_by("-id")
     found = list(rows[:PAGE])
-    return {"log": found, "is_waiting": any(notice.state == Delivery.WAITING for notice in found)}
+    return {"log": found, "is_waiting": any(_is_on_its_way(notice) for notice in found)}
+
+
+def _is_on_its_way(notice: Notice) -> bool:
+    """What waits for a paused endpoint does so until somebody has it told again."""
+    is_told = notice.alert is None or (notice.endpoint is not None and notice.endpoint.enabled)
+    return notice.state == Delivery.WAITING and is_told
 
 
 def _endpoint(request: PortalRequest, pk: int) -> WebhookEndpoint:
