@@ -10,7 +10,7 @@ import redis
 from celery import Celery
 from django.conf import settings
 
-from headrace.settlement.beat import Scheduler
+from headrace.settlement.beat import MOST_WAITING, Scheduler
 
 SCHEDULE = {"quick": {"task": "quick", "schedule": 1.0}, "slow": {"task": "slow", "schedule": 5.0}}
 
@@ -92,6 +92,28 @@ def test_it_connects_anew_where_redis_became_a_replica(tmp_path: Path) -> None:
             assert client.llen("hr:test-beat:celery") == 2
         finally:
             client.replicaof("NO", "ONE")
+            client.delete("hr:test-beat:celery", "hr:test-beat:_kombu.binding.celery")
+    beat.close()
+    app.close()
+
+
+def test_it_fills_no_redis_while_no_worker_runs(tmp_path: Path) -> None:
+    app = Celery(set_as_current=False)
+    app.conf.update(beat_schedule=SCHEDULE, broker_url=settings.REDIS_URL, result_expires=None)
+    app.conf.beat_schedule |= {"hourly": {"task": "hourly", "schedule": 3600.0}}
+    app.conf.broker_transport_options = {"global_keyprefix": "hr:test-beat:"}
+    beat = Scheduler(app, schedule_filename=str(tmp_path / "schedule"))
+    with redis.Redis.from_url(settings.REDIS_URL) as client:
+        try:
+            for _ in range(MOST_WAITING + 50):
+                beat.apply_entry(beat.schedule["quick"], producer=beat.producer)
+            assert client.llen("hr:test-beat:celery") == MOST_WAITING
+            beat.apply_entry(beat.schedule["hourly"], producer=beat.producer)
+            assert client.llen("hr:test-beat:celery") == MOST_WAITING + 1, "the next one is an hour away"
+            client.delete("hr:test-beat:celery")
+            beat.apply_entry(beat.schedule["quick"], producer=beat.producer)
+            assert client.llen("hr:test-beat:celery") == 1
+        finally:
             client.delete("hr:test-beat:celery", "hr:test-beat:_kombu.binding.celery")
     beat.close()
     app.close()
