@@ -82,6 +82,10 @@ def parse(body: bytes, media_hosts: list[str]) -> ChatRequest:
                 _only_neutral(name, field, checked)
             elif field.kind == "ours":
                 values[name] = checked
+            elif name == "stop" and not all(stops := [checked] if isinstance(checked, str) else checked):
+                # An empty one would end the answer at once, or is refused.
+                if kept := [text for text in stops if text]:
+                    passed[name] = msgspec.Raw(_encode(kept))
             elif checked not in _NOTHING.get(name, ([], {})):
                 passed[name] = _LEAST_TOP_P if name == "top_p" and not checked else value
     _drop_idle_tool_fields(passed)

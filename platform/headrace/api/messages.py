@@ -56,7 +56,7 @@ Part = TextPart | ImagePart | VideoPart | AudioPart | RefusalPart
 
 class FunctionCall(msgspec.Struct):
     name: Name
-    arguments: str = ""
+    arguments: str | None = None
 
 
 class ToolCall(msgspec.Struct):
@@ -137,7 +137,11 @@ def check(messages: list[Message], media_hosts: list[str]) -> Content:
         for text in (*reasoning, message.refusal, message.name, message.tool_call_id):
             text_bytes += _size(text) if text else 0
         text_bytes += _extra(message)
+        if message.role == "developer":
+            message.role = "system"  # it means the same to OpenAI; many templates of open models pass over the other
         for call in message.tool_calls or ():
+            # As a call without arguments is streamed. Engines read it as JSON, and fail.
+            call.function.arguments = (call.function.arguments or "").strip() or "{}"
             text_bytes += _size(call.function.arguments) + _size(call.function.name) + _size(call.id) + _extra(call)
         if isinstance(message.content, str):
             text_bytes += _size(message.content)

@@ -181,7 +181,8 @@ def test_it_rebuilds_messages_from_what_it_checked(place: Place) -> None:
         {"role": "user", "content": "Merci"},
     ]
     got = sent(place, messages=messages)["messages"]
-    assert [message["role"] for message in got] == [message["role"] for message in messages]
+    roles = [message["role"] for message in messages]
+    assert [message["role"] for message in got] == ["system" if role == "developer" else role for role in roles]
     assert got[2] == {"role": "user", "content": [{"type": "text", "text": "Hm?"}]}
     assert got[3] == messages[3]
     assert got[4]["tool_calls"] == [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
@@ -223,6 +224,23 @@ def test_it_leaves_out_what_asks_for_nothing(place: Place) -> None:
 
 def test_it_asks_for_the_likeliest_token_as_engines_take_it(place: Place) -> None:
     assert 0 < sent(place, top_p=0)["top_p"] < 0.001
+
+
+@pytest.mark.parametrize("nothing", ["", " ", None])
+def test_it_says_in_json_that_a_call_had_no_arguments(place: Place, nothing: str | None) -> None:
+    """As it was streamed to the client; engines that read it fail at each further turn."""
+    call = {"id": "c1", "type": "function", "function": {"name": "now", "arguments": nothing}}
+    echo = {"role": "assistant", "content": None, "tool_calls": [call]}
+    result = {"role": "tool", "tool_call_id": "c1", "content": "12:00"}
+    [_, got, _] = sent(place, messages=[{"role": "user", "content": "Hm?"}, echo, result])["messages"]
+    assert got["tool_calls"][0]["function"] == {"name": "now", "arguments": "{}"}
+
+
+def test_it_sends_no_empty_stop(place: Place) -> None:
+    assert "stop" not in sent(place, stop="")
+    assert "stop" not in sent(place, stop=["", ""])
+    assert sent(place, stop=["", "END"])["stop"] == ["END"]
+    assert sent(place, stop=" ")["stop"] == " "
 
 
 @pytest.mark.parametrize("name", ["content", "reasoning_content", "reasoning", "refusal", "name"])
