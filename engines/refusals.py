@@ -49,6 +49,16 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes) -> UpstreamErr
     return Failed("the upstream failed", status=status)
 
 
+def told_error(body: bytes) -> UpstreamError | None:
+    """The error that a 200 tells instead of an answer, as gateways do once they have begun one; None: it tells none."""
+    try:
+        answer = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    is_error = isinstance(answer, dict) and (answer.get("object") == "error" or bool(answer.get("error")))
+    return error_event(body) if is_error else None
+
+
 def error_event(data: bytes) -> UpstreamError:
     """What an error inside a 200 stream means: engines report a full queue, and every late failure, like this."""
     try:

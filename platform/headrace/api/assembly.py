@@ -10,6 +10,7 @@ from engines.errors import BadAnswer
 from engines.refusals import error_event
 from engines.sse import EventTooLarge, Framer
 from headrace.api import chunks
+from headrace.api.attempt import no_stream
 from headrace.api.exchange import Exchange
 from headrace.api.raw import is_empty
 from headrace.api.tool_calls import Numbering, passable
@@ -61,7 +62,7 @@ class _Parts:
 async def assemble(answer: Answer, exchange: Exchange) -> list[dict[str, Any]]:
     """The choices of a streamed `answer`, counted on the exchange's meter as they come. Raises UpstreamError."""
     if not answer.is_event_stream:
-        raise BadAnswer("not an event stream")
+        raise await no_stream(answer)
     framer, parts, numbering = Framer(), dict[int, _Parts](), Numbering()
     try:
         is_over = False
@@ -86,7 +87,7 @@ def _take(data: bytes, exchange: Exchange, parts: dict[int, _Parts], numbering: 
     chunk = chunks.read(data)
     if chunk.object == "error" or not is_empty(chunk.error):
         raise error_event(data)
-    choices, raw = chunks.read_choices(chunk)
+    choices, raw = chunks.read_choices(chunk, is_begun=exchange.has_first_byte)
     chunks.count(chunk, choices, exchange.meter)
     wholes = msgspec.json.decode(passable(raw, numbering)) or ()
     for choice, whole in zip(choices, wholes, strict=True):

@@ -7,8 +7,9 @@ import msgspec
 
 from billing.usage import SHADOW
 from engines.answer import Answer
-from engines.errors import Stale, TimedOut, UpstreamError
+from engines.errors import BadAnswer, Stale, TimedOut, UpstreamError
 from engines.protocols import Attempt, Upstream
+from engines.refusals import told_error
 from headrace.api import metrics
 from headrace.api.exchange import Exchange
 from headrace.api.gateway import Gateway
@@ -21,6 +22,7 @@ _encode = msgspec.json.encode
 _STOP_SECONDS = 0.5
 # What may still be in the buffers between us, of an answer nobody reads.
 _STOP_BYTES = 256 * 1024
+_ERROR_BYTES = 64 * 1024  # an error that is larger is none that we know
 
 
 async def open_upstream(gateway: Gateway, exchange: Exchange) -> Answer:
@@ -34,6 +36,11 @@ async def open_upstream(gateway: Gateway, exchange: Exchange) -> Answer:
         return await _send(gateway, exchange)
     except Stale:
         return await _send(gateway, exchange)
+
+
+async def no_stream(answer: Answer) -> UpstreamError:
+    """What a 200 that is no stream means: the error that it tells, if it does."""
+    return told_error(await answer.head(_ERROR_BYTES)) or BadAnswer("not an event stream")
 
 
 async def _send(gateway: Gateway, exchange: Exchange) -> Answer:

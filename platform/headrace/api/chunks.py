@@ -16,18 +16,21 @@ DONE = b"data: [DONE]\n\n"
 
 
 class Delta(msgspec.Struct):
+    """What should be text comes in other forms too: `as_text`. Content that is none of these no client takes."""
+
     content: str | list[dict[str, Any]] | None = None
-    reasoning_content: str | None = None
-    reasoning: str | None = None
-    refusal: str | None = None
+    reasoning_content: Any = None
+    reasoning: Any = None
+    refusal: Any = None
     tool_calls: msgspec.Raw = NULL
 
 
 class Choice(msgspec.Struct):
-    """Negative, None and "" are what is not there."""
+    """Negative, None and "" are what is not there. message: a whole answer, sent by who only plays at streaming."""
 
     index: int = -1
     delta: Delta | None = None
+    message: Delta | None = None
     finish_reason: str | None = ""
 
 
@@ -66,22 +69,25 @@ def read(data: bytes) -> Chunk:
     return decode(_chunk, data)
 
 
-def read_choices(chunk: Chunk) -> tuple[list[Choice], bytes]:
+def read_choices(chunk: Chunk, *, is_begun: bool) -> tuple[list[Choice], bytes]:
     """An event's choices, and the bytes of them that clients take. Raises msgspec.DecodeError.
 
     Many clients fail on a choice without index, delta or finish_reason, or with a finish_reason of "": these are
-    filled.
+    filled; the delta with the message that is in its place, unless the answer is_begun, and the message repeats it.
     """
     choices, raw = _choices.decode(chunk.choices) or [], bytes(chunk.choices)
     for choice in choices:
         if choice.index < 0 or choice.delta is None or choice.finish_reason == "":
-            return choices, _filled(choices, raw)
+            return choices, _filled(choices, raw, is_begun)
     return choices, raw
 
 
-def _filled(choices: list[Choice], raw: bytes) -> bytes:
+def _filled(choices: list[Choice], raw: bytes, is_begun: bool) -> bytes:
     wholes = msgspec.json.decode(raw)
     for choice, whole in zip(choices, wholes, strict=True):
+        message = whole.pop("message", None)
+        if choice.delta is None and choice.message is not None and not is_begun:
+            choice.delta, whole["delta"] = choice.message, message
         choice.index, choice.finish_reason = max(choice.index, 0), choice.finish_reason or None
         whole |= {"index": choice.index, "delta": whole.get("delta") or {}, "finish_reason": choice.finish_reason}
     return msgspec.json.encode(wholes)
@@ -97,7 +103,7 @@ def substance(choice: Choice) -> str:
         return ""
     text = as_text(delta.content)
     if more := delta.reasoning_content or delta.reasoning or delta.refusal:
-        text += more
+        text += as_text(more)
     if not is_empty(delta.tool_calls):
         calls = _tool_calls.decode(delta.tool_calls)
         # A call's first event names the function and may have no arguments yet: it is output all the same.
@@ -106,7 +112,7 @@ def substance(choice: Choice) -> str:
 
 
 def as_text(value: Any) -> str:
-    """Text as it is; as JSON what should be text and comes in parts or as an object."""
+    """Text as it is; as JSON what should be text and comes in parts or as an object. Nothing of false or null."""
     if not value or isinstance(value, str):
         return value or ""
     return msgspec.json.encode(value).decode()

@@ -10,7 +10,7 @@ from engines.errors import BadAnswer, Disconnected, Failed, Incomplete, Upstream
 from engines.refusals import error_event
 from engines.sse import EventTooLarge, Framer
 from headrace.api import chunks
-from headrace.api.attempt import may_run_on, open_upstream, see_out
+from headrace.api.attempt import may_run_on, no_stream, open_upstream, see_out
 from headrace.api.errors import ApiError
 from headrace.api.exchange import Exchange
 from headrace.api.gateway import Gateway
@@ -59,7 +59,7 @@ class StreamedAnswer:
         self._is_asked = True
         self._answer = await open_upstream(self._gateway, self._exchange)
         if not self._answer.is_event_stream:
-            raise BadAnswer("not an event stream")
+            raise await no_stream(self._answer)
         try:
             await self._relay(self._answer)
         except EventTooLarge as error:
@@ -123,7 +123,7 @@ class StreamedAnswer:
         chunk = chunks.read(data)
         if chunk.object == "error" or not is_empty(chunk.error):
             raise error_event(data)
-        choices, raw = chunks.read_choices(chunk)
+        choices, raw = chunks.read_choices(chunk, is_begun=self._exchange.has_first_byte)
         chunks.count(chunk, choices, self._exchange.meter)
         if choices:
             self._choices(choices, raw)

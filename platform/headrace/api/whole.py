@@ -5,8 +5,10 @@ import time
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from engines.errors import BadAnswer, Failed, Incomplete, UpstreamError
+from engines.refusals import told_error
 from headrace.api import metrics
 from headrace.api.assembly import assemble
 from headrace.api.attempt import abort, may_run_on, open_upstream
@@ -27,16 +29,22 @@ _ABORT_SECONDS = 2.0
 
 
 class _Message(msgspec.Struct):
-    content: Any = None
-    reasoning_content: str | None = None
-    reasoning: str | None = None
-    refusal: str | None = None
+    role: str | None = None
+    content: Any = UNSET
+    reasoning_content: Any = None
+    reasoning: Any = None
+    refusal: Any = None
     tool_calls: msgspec.Raw = NULL
 
 
 class _Choice(msgspec.Struct):
     message: _Message
+    index: int | None = None
     finish_reason: str | None = None
+
+    @property
+    def lacks_anything(self) -> bool:
+        return self.index is None or self.message.role is None or self.message.content is UNSET
 
 
 class _Completion(msgspec.Struct):
@@ -108,11 +116,12 @@ class WholeAnswer:
         except (msgspec.DecodeError, RecursionError) as error:
             raise BadAnswer("not a chat completion") from error
         if not choices:
-            raise BadAnswer("no choices")
+            raise told_error(body) or BadAnswer("no choices")
         exchange = self._exchange
         exchange.start_answer(now := time.monotonic())
         exchange.last_byte_at = exchange.last_event_at = now
-        self._raw_choices = msgspec.Raw(passable(bytes(completion.choices)))
+        raw = bytes(completion.choices)
+        self._raw_choices = msgspec.Raw(passable(_filled(raw) if any(c.lacks_anything for c in choices) else raw))
         exchange.finish_reason = choices[-1].finish_reason
         for choice in choices:
             if text := _text(choice.message):
@@ -164,7 +173,17 @@ class WholeAnswer:
         await self._consumer.refuse(error)
 
 
+def _filled(raw: bytes) -> bytes:
+    """Choices with what strict clients want to find in each."""
+    wholes = msgspec.json.decode(raw)
+    for place, whole in enumerate(wholes):
+        whole["index"] = place if whole.get("index") is None else whole["index"]
+        whole["message"] = {"content": None} | whole["message"] | {"role": whole["message"].get("role") or "assistant"}
+    return msgspec.json.encode(wholes)
+
+
 def _text(message: _Message) -> str:
     """All that was generated. Some send their reasoning under both names."""
-    text = as_text(message.content) + (message.reasoning_content or message.reasoning or "") + (message.refusal or "")
+    reasoning = as_text(message.reasoning_content or message.reasoning)
+    text = as_text(message.content) + reasoning + as_text(message.refusal)
     return text if is_empty(message.tool_calls) else text + bytes(message.tool_calls).decode()

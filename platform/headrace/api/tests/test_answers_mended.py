@@ -168,3 +168,33 @@ def test_it_writes_no_line_end_of_unicode_s_into_a_line(place: Place) -> None:
     assert answer.text == text
     lines = answer.raw.decode().splitlines()
     assert all(line.startswith("data: ") for line in lines if line)
+
+
+def test_it_streams_a_message_that_comes_in_place_of_a_delta(place: Place) -> None:
+    """Who only plays at streaming sends all in one event. What follows deltas only repeats them."""
+    message = {"role": "assistant", "content": "a whole answer of some words"}
+    whole_one = {"index": 0, "message": message, "finish_reason": "stop"}
+    answer = stream(place, f"data: {json.dumps({'choices': [whole_one]})}\n\n", DONE)
+    assert answer.events[0]["choices"] == [{"index": 0, "delta": message, "finish_reason": "stop"}]
+    assert answer.record["output_tokens"] > 1
+    again = stream(place, event({"content": "a"}), f"data: {json.dumps({'choices': [whole_one]})}\n\n", DONE)
+    assert again.text == "a"
+    assert again.record["output_tokens"] == 1
+
+
+@pytest.mark.parametrize("odd", [{"reasoning": {"text": "hm"}}, {"reasoning_content": ["hm"]}])
+def test_it_counts_text_of_an_odd_form(place: Place, odd: dict[str, Any]) -> None:
+    answer = stream(place, event(odd), event({"content": "x", "refusal": False}), END, DONE)
+    assert answer.events[0]["choices"][0]["delta"] == odd
+    message = {"role": "assistant", "content": None, **odd}
+    given = whole(place, json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}))
+    assert given.record["output_tokens"] >= 1
+
+
+def test_it_fills_what_clients_want_to_find_in_a_whole_answer(place: Place) -> None:
+    choices = [{"message": {"content": "x"}, "finish_reason": "stop"}]
+    assert whole(place, json.dumps({"choices": choices})).json["choices"] == [
+        {"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}
+    ]
+    bare = whole(place, json.dumps({"choices": [{"message": {}, "finish_reason": "stop"}], "usage": USAGE}))
+    assert bare.json["choices"][0]["message"] == {"role": "assistant", "content": None}
