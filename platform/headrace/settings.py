@@ -207,6 +207,7 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expires": 3600},
     },
     "partitions": {"task": "billing.partitions", "schedule": 3600.0, "options": {"expires": 600}},
+    "sessions": {"task": "portal.forget_sessions", "schedule": 6 * 3600.0, "options": {"expires": 3600}},
 }
 
 LOGGING = {

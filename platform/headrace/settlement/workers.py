@@ -23,6 +23,7 @@ _WORDS = {
     "partitions": "Makes the next months' tables",
     "rebuild-budgets": "Compares budgets with the ledger",
     "retention": "Drops records past retention",
+    "sessions": "Forgets sessions that are over",
     "check-ledger": "Compares the books",
 }
 _WHAT_TO_DO = (

@@ -1,9 +1,15 @@
-"""One's own sessions: each by its browser's name, with what it says of itself behind it."""
+"""Sessions: each by its browser's name, with what it says of itself behind it; and when they are forgotten."""
+
+from datetime import timedelta
 
 import pytest
+from allauth.usersessions.models import UserSession
+from django.contrib.sessions.models import Session
 from django.test import Client
+from django.utils import timezone
 
 from headrace.portal.browsers import browser_name
+from headrace.portal.forgetting import forget_sessions
 from headrace.portal.tests.cast import PASSWORD, Cast
 
 FIREFOX = "Mozilla/5.0 (X11; Ubuntu; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
@@ -35,3 +41,20 @@ def test_it_shows_the_name_and_keeps_what_was_said(cast: Cast) -> None:
     page = client.get("/account/sessions/").content.decode()
     assert f'title="{FIREFOX} &quot;&gt;&lt;b&gt;">Firefox 128 on Ubuntu<' in page
     assert "192.0.2.7" in page
+
+
+def test_it_forgets_sessions_that_are_over_and_the_browsers_they_were_in(cast: Cast) -> None:
+    for name in ("alice", "bob"):
+        answer = Client().post("/account/login/", {"login": f"{name}@example.com", "password": PASSWORD})
+        assert answer.status_code == 302
+    now = timezone.now()
+    assert forget_sessions(now=now) == 0
+    count = UserSession.objects.count()
+    [session, *_] = UserSession.objects.filter(user__email="alice@example.com")
+    Session.objects.filter(session_key=session.session_key).update(expire_date=now - timedelta(seconds=1))
+    assert forget_sessions(now=now) == 1
+    assert UserSession.objects.count() == count, "it was seen just now"
+    UserSession.objects.update(last_seen_at=now - timedelta(days=2))
+    assert forget_sessions(now=now) == 0
+    assert not UserSession.objects.filter(pk=session.pk).exists()
+    assert UserSession.objects.filter(user__email="bob@example.com").exists()
