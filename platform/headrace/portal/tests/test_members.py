@@ -1,11 +1,15 @@
 """Members: invited, given another role, removed; an owner only by owners, and nobody by himself."""
 
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from django.db import connections, transaction
 
 from headrace.portal.tests.cast import Cast, browser
 from tenants.models import Invitation, Member, Role
+from tenants.tests.cast import sql
 
 
 def test_it_changes_and_removes_members(cast: Cast) -> None:
@@ -37,6 +41,29 @@ def test_it_lets_nobody_change_himself(cast: Cast, who: str) -> None:
     assert browser(who).post(f"/t/acme/members/{member.pk}/role/", {"role": "viewer"}).status_code == 403
     assert browser(who).post(f"/t/acme/members/{member.pk}/remove/").status_code == 403
     assert Member.objects.get(pk=member.pk).role == member.role
+
+
+@pytest.mark.parametrize("verb", ["remove", "role"])
+def test_it_leaves_an_owner_where_two_owners_remove_each_other_at_once(cast: Cast, verb: str) -> None:
+    alice, olga = cast.members["alice"], cast.add("olga", cast.acme.tenant, Role.OWNER)
+    client = browser("alice")
+
+    def remove() -> int:
+        try:
+            answer = client.post(f"/t/acme/members/{olga.pk}/{verb}/", {"role": "viewer"})
+            return int(answer.status_code)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as threads:
+        with transaction.atomic():
+            Member.objects.filter(pk=alice.pk).update(role=Role.VIEWER)  # by Olga, a moment earlier
+            answer = threads.submit(remove)
+            while not sql("SELECT 1 FROM pg_locks WHERE NOT granted"):
+                assert not answer.done()
+                threading.Event().wait(0.02)
+        assert answer.result(30) == 403
+    assert Member.objects.get(pk=olga.pk).role == Role.OWNER
 
 
 def test_it_invites_no_member_again_and_withdraws(cast: Cast) -> None:

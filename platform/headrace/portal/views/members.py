@@ -8,6 +8,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
+from django.db.models import Q
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -109,10 +110,16 @@ def remove(request: PortalRequest, member: int) -> HttpResponse:
 
 
 def _changeable(request: PortalRequest, number: int) -> Member:
-    """A member other than the visitor, so that a team never loses its last owner, of a role the visitor may take."""
-    member = Member.objects.of(request.tenant).filter(pk=number).first()
+    """A member other than the visitor, so that a team never loses its last owner, of a role the visitor may take.
+
+    Both are locked, as they are now: two owners who remove each other at once would leave the team without any.
+    """
+    both = Member.objects.of(request.tenant).filter(Q(pk=number) | Q(user_id=request.user.pk))
+    rows = list(both.order_by("pk").select_for_update(of=("self",)))
+    visitor = next((row for row in rows if row.user_id == request.user.pk), None)
+    member = next((row for row in rows if row.pk == number), None)
     if member is None:
         raise Http404
-    if member.user_id == request.user.pk or member.role not in roles_given_by(request.role):
+    if visitor is None or member == visitor or member.role not in roles_given_by(visitor.role):
         raise PermissionDenied
     return member
