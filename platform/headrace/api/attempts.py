@@ -64,6 +64,7 @@ async def answer_by_any(gateway: Gateway, exchange: Exchange, answer: Answering)
             if not isinstance(error, LeftAlone) and not gateway.retries.take(exchange.route.model):
                 metrics.RETRIES.labels("no_budget").inc()
                 raise _told(failures) from None
+            exchange.attempt_at = None  # its time is over, once: the next attempt's has not begun
             await answer.give_up(error)
         if not await move(gateway, exchange, tried) and not await wait(gateway, exchange, tried):
             metrics.RETRIES.labels("no_room").inc()

@@ -1,6 +1,7 @@
 """Before the first byte, what one replica fails at is asked of the next, and then of the next target; once each."""
 
 import re
+import socket
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -174,6 +175,17 @@ def test_it_goes_on_when_the_first_byte_is_late_and_only_after_the_first_attempt
     assert late["how"] in {"aborted", "closed_by_client"}
     assert late["ended"] <= good["t"]
     assert good["t"] - late["t"] < 3
+
+
+@STREAMED
+def test_it_goes_on_from_an_engine_that_takes_everything_and_answers_nothing(
+    place: Place, three: list[ScriptedUpstream], stream: bool
+) -> None:
+    """As one that is frozen. To be told to stop it is given half a second, in which its time is over only once."""
+    with socket.create_server(("127.0.0.1", 0)) as frozen:
+        url = f"http://127.0.0.1:{frozen.getsockname()[1]}"
+        model = place.add_route([url], [three[1].url], first_byte_timeout=0.4)
+        served_second(place.chat(model=model, stream=stream, max_tokens=5), f"{model.lower()}-1")
 
 
 def test_it_goes_on_when_a_whole_answer_does_not_come(place: Place, three: list[ScriptedUpstream]) -> None:
