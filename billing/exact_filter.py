@@ -11,7 +11,7 @@ def exact_filter(field: str, label: str = "") -> type:
     """The class of a filter on text column `field`."""
 
     class ExactFilter(TextFilter):
-        title = label or field.capitalize()
+        title = label or field
         parameter_name = field
 
         def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:

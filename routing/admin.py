@@ -42,6 +42,9 @@ class ModelPage(AskingAdmin):
         super().save_model(request, obj, form, change)
         Route.objects.get_or_create(model=obj)  # a model has a route from its first day, if an empty one
 
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False  # records and prices name it for ever; it is switched off instead
+
     def state_of(self, row: Model) -> State:
         return {
             "State": self.state(row),

@@ -19,6 +19,7 @@ from tenants.admin_asking import dialog, question
 from tenants.admin_cells import number, refreshed
 from tenants.growing_lists import GrowingList
 from tenants.models import LIMIT_FIELDS, ApiKey, AuditEntry, Member, ModelLimits, Project, Tenant
+from tenants.moment_filter import moment_filter
 from tenants.suspension import resume_tenant, suspend_tenant
 
 LIMITS = (
@@ -51,7 +52,7 @@ class TenantAdmin(ModelAdmin):
         "keys_count",
         "created_at",
     )
-    list_filter = ("currency", ("suspended_at", admin.EmptyFieldListFilter))
+    list_filter = ("currency", ("suspended_at", moment_filter("state", "Active", "Suspended")))
     search_fields = ("slug", "name")
     ordering = ("slug",)
     actions = ("suspend", "resume")
@@ -180,9 +181,18 @@ class ProjectAdmin(ModelAdmin):
         return number(project.n_keys)
 
 
+def _limit(name: str) -> Any:
+    @display(description=str(ModelLimits._meta.get_field(name).verbose_name).capitalize(), ordering=name)  # type: ignore[union-attr]
+    def shown(limits: ModelLimits) -> SafeString:
+        return number(getattr(limits, name))
+
+    shown.__name__ = name  # the column's class in the page
+    return shown
+
+
 @admin.register(ModelLimits)
 class ModelLimitsAdmin(ModelAdmin):
-    list_display = ("model", "tenant", "project", "key", *LIMIT_FIELDS[:4])
+    list_display = ("model", "tenant", "project", "key", *map(_limit, LIMIT_FIELDS[:4]))
     list_filter = (("tenant", AutocompleteSelectFilter),)
     list_filter_submit = True
     list_per_page = 25

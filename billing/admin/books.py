@@ -1,15 +1,17 @@
 """The operators' pages on the books as a whole: what the nightly checks found, and which months' records are gone."""
 
-import json
+from typing import Any
 
 from django.contrib import admin
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.decorators import display
 
 from billing.models import DroppedMonth, LedgerCheckRun
 from tenants.admin_cells import number
 from tenants.growing_lists import GrowingList
+
+_CHECK = "<section><h3>{}: {}</h3><p>{}</p><ul>{}</ul></section>"
 
 
 @admin.register(LedgerCheckRun)
@@ -32,7 +34,17 @@ class LedgerCheckRunAdmin(GrowingList):
 
     @display(description="Found")
     def whole(self, run: LedgerCheckRun) -> SafeString:
-        return format_html("<pre>{}</pre>", json.dumps(run.report, indent=2))
+        """What each check holds, and the first of what differs."""
+        checks = format_html_join("", _CHECK, (_words(one) for one in run.report["checks"]))
+        return format_html('<div class="hr-findings">{}</div>', checks)
+
+
+def _words(check: dict[str, Any]) -> tuple[str, str, str, SafeString]:
+    found, told = check["total"], check["differences"]
+    lines = [*told, *([f"and {found - len(told):,} more"] if found > len(told) else [])]
+    state = f"{check['compared']:,} compared, " + (f"{found:,} differ" if found else "all agree")
+    listed = format_html_join("", "<li>{}</li>", ([line] for line in lines))
+    return check["name"].replace("_", " ").capitalize(), state, check["text"], listed
 
 
 @admin.register(DroppedMonth)

@@ -159,7 +159,7 @@ class BudgetAdmin(AskingAdmin):
         if budget._state.adding:
             return "It is counted from the beginning of the present period."
         parts = [f"{name} {_money(self._of(budget), name, budget)}" for name in ("spent", "held", "left")]
-        return format_html("{} {} {}", *map(SafeString, parts))
+        return format_html("{}, {}, {}", *map(SafeString, parts))
 
     @action(description="Reset: begin the present period anew, on record", permissions=["change"])
     def reset(self, request: HttpRequest, budgets: QuerySet[Budget]) -> HttpResponse | None:
@@ -202,7 +202,8 @@ def _money(standing: Standing | None, name: str, budget: Budget) -> SafeString:
 @admin.register(BudgetAdjustment)
 class BudgetAdjustmentAdmin(GrowingList):
     list_display = ("at", "budget", "amount", "who", "reason")
-    fields = (("budget", "window_start"), ("nano", "at"), ("who", "reason"))
+    fields = (("budget", "window_start"), ("amount", "at"), ("who", "reason"))
+    readonly_fields = ("amount",)
 
     @display(description="Added to what is spent")
     def amount(self, adjustment: BudgetAdjustment) -> SafeString:
@@ -215,10 +216,10 @@ class BudgetAlertAdmin(GrowingList):
     list_select_related = ("budget__tenant",)
     list_filter = (("tenant", AutocompleteSelectFilter),)
     list_filter_submit = True
-    fields = (("budget", "window_start"), ("threshold", "at"), ("spent", "amount"), "told")
-    readonly_fields = ("told",)
+    fields = (("budget", "window_start"), ("reached", "at"), ("spent_then", "of_amount"), "told")
+    readonly_fields = ("reached", "spent_then", "of_amount", "told")
 
-    @display(description="At", ordering="threshold")
+    @display(description="Share of the amount", ordering="threshold")
     def reached(self, alert: BudgetAlert) -> SafeString:
         return number(alert.threshold, "%")
 
@@ -226,7 +227,7 @@ class BudgetAlertAdmin(GrowingList):
     def spent_then(self, alert: BudgetAlert) -> SafeString:
         return total(alert.spent, alert.budget.tenant.currency)
 
-    @display(description="Of")
+    @display(description="Of the amount")
     def of_amount(self, alert: BudgetAlert) -> SafeString:
         return total(alert.amount, alert.budget.tenant.currency)
 
@@ -259,6 +260,11 @@ class WebhookEndpointAdmin(ModelAdmin):
     search_fields = ("url", "tenant__slug")
     autocomplete_fields = ("tenant",)
     fields = (("tenant", "enabled"), "url")
+
+    def has_delete_permission(self, request: HttpRequest, obj: WebhookEndpoint | None = None) -> bool:
+        """One that was told of something is on record: it is switched off instead."""
+        allowed: bool = super().has_delete_permission(request, obj)
+        return allowed and obj is not None and not Notice.objects.filter(endpoint=obj).exists()
 
     def save_model(self, request: HttpRequest, obj: WebhookEndpoint, form: Any, change: bool) -> None:
         if not change:

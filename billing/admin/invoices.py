@@ -19,6 +19,7 @@ from unfold.decorators import action, display
 from unfold.forms import BaseDialogForm
 from unfold.widgets import UnfoldAdminDecimalFieldWidget, UnfoldAdminTextInputWidget
 
+from billing import amounts
 from billing.admin.cells import total
 from billing.exact_filter import exact_filter
 from billing.exports.formats import FORMATS, export, file_name
@@ -78,6 +79,16 @@ class InvoiceAdmin(GrowingList):
     readonly_fields = ("name", "state", "seller", "month", "span", "issued", "lines")
     list_select_related = ("legal_entity",)
 
+    def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
+        """Of those that change an invoice the ones that it can still go through."""
+        invoice = Invoice.objects.filter(pk=object_id).only("status", "kind").first()
+        can = {"draft": ("finalise",), "finalised": ("credit", "void")}.get(invoice.status if invoice else "", ())
+        idle = {"finalise", "credit", "void"}.difference(can)
+        if invoice and invoice.is_credit_note:
+            idle.add("credit")
+        actions = super().get_actions_detail(request, object_id)
+        return [each for each in actions if not each.action_name.endswith(tuple(idle))]
+
     def has_issue_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
         return request.user.has_perm("billing.change_invoice")
 
@@ -101,7 +112,7 @@ class InvoiceAdmin(GrowingList):
 
     @display(description="Kind")
     def kind_label(self, invoice: Invoice) -> str:
-        return invoice.get_kind_display()
+        return invoice.kind.replace("_", " ").capitalize()
 
     @display(description="State", label=COLOURS)
     def state(self, invoice: Invoice) -> str:
@@ -133,17 +144,19 @@ class InvoiceAdmin(GrowingList):
                 line.project or "\u2013",
                 line.price or "\u2013",
                 "\u2013" if line.quantity is None else f"{line.quantity:,}",
-                "\u2013" if line.unit_price is None else f"{line.unit_price.normalize():f}",
+                amounts.priced(line.unit_price, invoice.currency),
                 total(line.amount, invoice.currency),
                 _records_link(line),
             )
             for line in invoice.lines.order_by("position")
         ]
         rows += [("", words, "", "", "", "", total(sum_, invoice.currency), "") for words, sum_ in _sums(invoice)]
-        cells = "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td>" + '<td class="hr-number">{}</td>' * 2
-        body = format_html_join("", cells + "<td>{}</td><td>{}</td></tr>", rows)
+        cells = "".join(f'<td class="{kind}"{_label(name)}>{{}}</td>' for kind, name in _HEADS)
+        body = format_html_join("", f"<tr>{cells}</tr>", rows)
         head = format_html_join("", '<th class="{}">{}</th>', _HEADS)
-        table = format_html('<table class="hr-table"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>', head, body)
+        table = format_html(
+            '<table class="hr-table hr-stack"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>', head, body
+        )
         return format_html('<div class="hr-table-frame">{}</div>', table)
 
     def records_view(self, request: HttpRequest, pk: UUID, position: int) -> HttpResponse:
@@ -261,6 +274,10 @@ class InvoiceAdmin(GrowingList):
         if invoice is None:
             raise Http404
         return _download(b"".join(export(invoice, form)), FORMATS[form].content_type, file_name(invoice, form))
+
+
+def _label(heading: str) -> str:
+    return f' data-label="{heading}"' if heading else ""
 
 
 def _records_link(line: InvoiceLine) -> SafeString | str:

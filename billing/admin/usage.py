@@ -1,6 +1,7 @@
 """The operators' pages on the ledger: records, corrections, hours and dead letters. Nothing here is changed by hand."""
 
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -21,6 +22,7 @@ from billing.usage import PRICING
 from tenants.admin_asking import question
 from tenants.admin_cells import number
 from tenants.growing_lists import GrowingList
+from tenants.moment_filter import moment_filter
 
 STATUS_COLOURS = {
     "ok": "success",
@@ -62,7 +64,7 @@ class Records(Tokens, GrowingList):
     list_filter = (
         exact_filter("tenant"),
         exact_filter("project"),
-        exact_filter("key", "Key (public id)"),
+        exact_filter("key", "key (public id)"),
         exact_filter("model"),
         "status",
         ("admitted_at", RangeDateTimeFilter),
@@ -104,12 +106,16 @@ class UsageRecordAdmin(Records):
         ("Use", {"fields": [("input", "cached"), ("output", "reasoning"), ("usage_source", "corrected")]}),
         ("Money", {"fields": [("exact_cost", "price")]}),
         ("Times", {"fields": [("queued", "first_token"), ("each_token", "took")]}),
-        ("Labels", {"fields": ["labels"]}),
+        ("Labels", {"fields": ["its_labels"]}),
     )
     readonly_fields = (
         "admitted", "finished", "input", "cached", "output", "reasoning", "corrected", "exact_cost", "queued",
-        "first_token", "each_token", "took",
+        "first_token", "each_token", "took", "its_labels",
     )  # fmt: skip
+
+    @display(description="Labels")
+    def its_labels(self, record: UsageRecord) -> str:
+        return ", ".join(f"{name}={value}" for name, value in record.labels.items()) or "none"
 
     @display(description="Cost, exact")
     def exact_cost(self, record: UsageRecord) -> str:
@@ -160,6 +166,26 @@ class UsageHourAdmin(Tokens, GrowingList):
         "amount", "n_unpriced",
     )  # fmt: skip
     list_filter = (exact_filter("tenant"), exact_filter("model"), ("hour", RangeDateTimeFilter))
+    fieldsets = (
+        (None, {"fields": [("began", "tenant"), ("project", "key"), ("model", "target"), ("kind", "price")]}),
+        (
+            "Requests",
+            {
+                "fields": [
+                    ("n_requests", "n_errors"),
+                    ("n_cancelled", "n_abandoned"),
+                    ("n_estimated", "n_unpriced"),
+                    "n_corrections",
+                ]
+            },
+        ),
+        ("Tokens", {"fields": [("input", "cached"), ("output", "reasoning")]}),
+        ("Money", {"fields": [("amount", "charged")]}),
+    )
+    readonly_fields = (
+        "began", "n_requests", "n_errors", "n_cancelled", "n_abandoned", "n_estimated", "n_unpriced", "n_corrections",
+        "input", "cached", "output", "reasoning", "amount", "charged",
+    )  # fmt: skip
 
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
         return ("-hour", "tenant", "id")
@@ -185,12 +211,36 @@ class UsageHourAdmin(Tokens, GrowingList):
     def n_unpriced(self, hour: UsageHour) -> SafeString:
         return number(hour.unpriced)
 
+    @display(description="Cancelled")
+    def n_cancelled(self, hour: UsageHour) -> SafeString:
+        return number(hour.cancelled)
+
+    @display(description="Abandoned")
+    def n_abandoned(self, hour: UsageHour) -> SafeString:
+        return number(hour.abandoned)
+
+    @display(description="Tokens estimated by us")
+    def n_estimated(self, hour: UsageHour) -> SafeString:
+        return number(hour.estimated)
+
+    @display(description="Corrections")
+    def n_corrections(self, hour: UsageHour) -> SafeString:
+        return number(hour.corrections)
+
+    @display(description="Reasoning, of the output")
+    def reasoning(self, hour: UsageHour) -> SafeString:
+        return number(hour.reasoning_tokens)
+
+    @display(description="Put onto budgets")
+    def charged(self, hour: UsageHour) -> SafeString:
+        return cost(Decimal(hour.cost_nano).scaleb(-9), hour.currency)
+
 
 @admin.register(DeadLetter)
 class DeadLetterAdmin(GrowingList):
     list_display = ("arrived", "reason", "replayed", "entry")
-    list_filter = (("replayed_at", admin.EmptyFieldListFilter),)
-    fields = (("at", "replayed_at", "entry"), "reason", "event")
+    list_filter = (("replayed_at", moment_filter("state", "Waits", "Replayed")),)
+    fields = (("at", "replayed_at"), "entry", "reason", "event")
     actions = ("replay",)
 
     def has_replay_permission(self, request: HttpRequest) -> bool:

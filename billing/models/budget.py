@@ -135,7 +135,7 @@ class BudgetAdjustment(models.Model):
         default_permissions = ("view",)
 
     def __str__(self) -> str:
-        return f"{self.budget} {self.nano:+}"
+        return f"{self.budget}, {self.at:%Y-%m-%d %H:%M} UTC"
 
 
 class BudgetAlert(models.Model):

@@ -28,6 +28,7 @@ from tenants.admin_asking import dialog, question
 from tenants.admin_cells import refreshed
 from tenants.issuing import draft_key, find_key, revoke_key
 from tenants.models import ApiKey
+from tenants.moment_filter import moment_filter
 
 __all__ = ["fleet", "tenant_list"]
 admin.site.unregister([User, Group])
@@ -83,7 +84,11 @@ class KeyForm(forms.ModelForm):  # type: ignore[type-arg]
 class ApiKeyAdmin(ModelAdmin):
     form = KeyForm
     list_display = ("name", "project", "state", "identity", "priority", "allowed", "expires", "used", "created")
-    list_filter = ("priority", ("revoked_at", admin.EmptyFieldListFilter), ("tenant", AutocompleteSelectFilter))
+    list_filter = (
+        "priority",
+        ("revoked_at", moment_filter("revoked", "No", "Yes")),
+        ("tenant", AutocompleteSelectFilter),
+    )
     list_filter_submit = True
     search_fields = ("public_id__exact", "name", "project__slug", "tenant__slug")
     search_help_text = "A name, project, tenant or public id"

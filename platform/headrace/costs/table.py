@@ -10,14 +10,20 @@ from billing.amounts import UNKNOWN, telling
 from billing.cost.export import gap, when
 from billing.cost.line import Line
 
-_NUMBER = '<td class="hr-right">{}</td>'
+_PAIR = "{}<small>{}</small></td>"
+_RIGHT = '<td class="hr-right">'
 _ROW = (
-    '<tr><td class="costs-when">{}</td><td>{}</td><td>{}</td><td class="hr-right">{} {}</td>'
-    + _NUMBER * 3
-    + '<td class="hr-right costs-main">{}</td>'
-    + _NUMBER * 4
-    + '<td class="hr-right"{}>{}</td><td class="hr-right{}">{}</td><td class="hr-right" title="{}">{}</td>'
-    + _NUMBER
+    '<tr><td class="costs-when">{}</td><td>'
+    + _PAIR
+    + (_RIGHT + _PAIR) * 2
+    + '<td class="hr-right costs-main">'
+    + _PAIR
+    + _RIGHT
+    + "{}</td>"
+    + _RIGHT
+    + _PAIR
+    + '<td class="hr-right"{}>{}<small class="{}">{}</small></td><td class="hr-right" title="{}">'
+    + _PAIR
     + '<td class="hr-right costs-gap">{}</td></tr>'
 )
 
@@ -33,9 +39,8 @@ def _cells(line: Line, by: str) -> tuple[str, ...]:
         when(line.start, by),
         line.pool,
         line.model or UNKNOWN,
-        "not sampled" if line.cost is None and not line.missing else _money(line.cost, 2),
-        line.currency,
-        f"{line.up_hours:,.1f}",
+        "not sampled" if line.cost is None and not line.missing else f"{_money(line.cost, 2)} {line.currency}",
+        f"{line.up_hours:,.1f} h",
         f"{line.tokens.output:,}" if line.tokens.output else UNKNOWN,
         f"{line.tokens.all:,}" if line.tokens.all else UNKNOWN,
         _money(line.per_output),
@@ -45,7 +50,7 @@ def _cells(line: Line, by: str) -> tuple[str, ...]:
         _money(line.full_per_token),
         missing,
         _money(line.charged_per_output),
-        " costs-loss" if line.margin is not None and line.margin < 0 else "",
+        "costs-loss" if line.margin is not None and line.margin < 0 else "",
         _money(line.margin, 2),
         line.hosted,
         _money(line.hosted_per_output),

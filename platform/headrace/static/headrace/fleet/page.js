@@ -107,14 +107,18 @@
       name.append(link, make("small", "", `${pool.engine}, ${pool.model}${wanted}`));
       section.append(name);
       const frame = make("div", "hr-table-frame");
-      const table = make("table", "hr-table");
+      const table = make("table", "hr-table hr-stack");
       const head = make("tr");
       for (const [title, , hint] of COLUMNS) head.append(heading(title, hint));
       if (mayDrain) head.append(make("th"));
       const body = make("tbody");
       for (const replica of pool.replicas) {
         const row = make("tr", replica.age === null || replica.age > 3 ? "fleet-stale" : "");
-        for (const [, draws] of COLUMNS) row.append(draws(replica));
+        for (const [title, draws] of COLUMNS) {
+          const td = draws(replica);
+          td.dataset.label = title;
+          row.append(td);
+        }
         if (mayDrain) {
           const td = action(pool, replica);
           td.firstChild.dataset.key = `${pool.name}/${replica.name}`;
