@@ -53,6 +53,7 @@ PREFIX_INDEX_ENTRIES = env.integer("HEADRACE_PREFIX_INDEX_ENTRIES", 200_000, lea
 ROOM_FACTOR = env.number("HEADRACE_ROOM_FACTOR", 1.25, least=0.1)
 RETENTION_MONTHS = env.integer("HEADRACE_RETENTION_MONTHS", 0)  # 0: records are kept for good
 INVOICE_GRACE_HOURS = env.number("HEADRACE_INVOICE_GRACE_HOURS", 72, least=0)
+INVOICE_FONTS = env.text("HEADRACE_INVOICE_FONTS", "")
 # Where tenants' webhooks may go besides https on the public network: http, and networks inside (CIDR).
 WEBHOOK_HTTP, WEBHOOK_NETWORKS = env.flag("HEADRACE_WEBHOOK_HTTP"), env.networks("HEADRACE_WEBHOOK_NETWORKS")
 # prometheus_client reads this variable when it is first imported.

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import typst
+from django.conf import settings
 
 from billing.invoicing.content import Content
 
 _FOLDER = Path(__file__).parent
-# One font for all machines: what an operator's has installed changes no invoice. Those that Typst brings are enough.
+# One font for all machines: what an operator's has installed changes no invoice. Those that Typst brings know Latin,
+# Greek, Cyrillic, Hebrew, Arabic and Devanagari; for names in others HEADRACE_INVOICE_FONTS names a folder of fonts.
 _FONTS: dict[str, Any] = {"ignore_system_fonts": True}
 
 
@@ -25,6 +27,7 @@ def compile_pages(content: Content, *, status: str, **options: Any) -> Any:
     issued = datetime.fromisoformat(content["issued_at"]) if content["issued_at"] else datetime(2000, 1, 1, tzinfo=UTC)
     # The content goes in as data, so nothing in it is ever read as markup.
     data = {"invoice": json.dumps(content | {"status": status})}
+    fonts = _FONTS | ({"font_paths": [settings.INVOICE_FONTS]} if settings.INVOICE_FONTS else {})
     return typst.compile(
-        str(_FOLDER / "invoice.typ"), root=str(_FOLDER), sys_inputs=data, timestamp=issued, **_FONTS, **options
+        str(_FOLDER / "invoice.typ"), root=str(_FOLDER), sys_inputs=data, timestamp=issued, **fonts, **options
     )

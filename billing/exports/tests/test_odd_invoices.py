@@ -4,9 +4,12 @@ import csv
 import io
 import json
 from decimal import ROUND_HALF_EVEN, Decimal
+from pathlib import Path
 
 import pytest
+import rest_framework
 from pypdf import PdfReader
+from pytest_django import Settings
 
 from billing.exports.formats import FORMATS, export
 from billing.exports.record_rows import records_csv
@@ -177,3 +180,20 @@ def test_it_breaks_a_name_that_is_wider_than_its_column() -> None:
 
     page.extract_text(visitor_text=note)
     assert max(ends) < page.mediabox.width
+
+
+def test_it_takes_an_operators_fonts_for_what_its_own_do_not_know(settings: Settings) -> None:
+    """A picture of a font that comes with a library stands for a script that Typst's fonts lack."""
+    folder = Path(rest_framework.__file__).parent / "static/rest_framework/fonts"
+    make_seller()
+    make_customer(name="\uf0f4 Kaffee")
+    use("2026-03-05 12:00", make_price("chat"), tokens=(1_000_000, 1, 1))
+    invoice = finalise(close(utc("2026-04-02"))[0])
+
+    def has_the_font() -> bool:
+        page = PdfReader(io.BytesIO(b"".join(export(invoice, "pdf")))).pages[0]
+        return "FontAwesome" in str([font.get_object()["/BaseFont"] for font in page["/Resources"]["/Font"].values()])
+
+    assert not has_the_font()
+    settings.INVOICE_FONTS = str(folder)
+    assert has_the_font()
