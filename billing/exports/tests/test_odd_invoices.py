@@ -5,6 +5,7 @@ import io
 import json
 from decimal import ROUND_HALF_EVEN, Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 import rest_framework
@@ -191,7 +192,7 @@ def test_it_takes_an_operators_fonts_for_what_its_own_do_not_know(settings: Sett
     invoice = finalise(close(utc("2026-04-02"))[0])
 
     def has_the_font() -> bool:
-        page = PdfReader(io.BytesIO(b"".join(export(invoice, "pdf")))).pages[0]
+        page: Any = PdfReader(io.BytesIO(b"".join(export(invoice, "pdf")))).pages[0]
         return "FontAwesome" in str([font.get_object()["/BaseFont"] for font in page["/Resources"]["/Font"].values()])
 
     assert not has_the_font()
