@@ -4,7 +4,9 @@ from datetime import timedelta
 
 from django.utils import timezone
 
+from engines.models import Pool
 from headrace.portal.tests.cast import Cast, browser
+from routing.models import Model, Route, Target
 from tenants import keys
 from tenants.issuing import revoke_key
 from tenants.models import ApiKey, RetiredSecret
@@ -34,3 +36,12 @@ def test_it_lends_another_where_that_one_was_revoked(cast: Cast) -> None:
 def test_it_lends_none_for_a_project_of_others(cast: Cast) -> None:
     answer = browser("bob").post("/t/acme/playground/key/", {"project": "nothing"})
     assert (answer.status_code, answer.json()) == (400, {"error": "Choose a project."})
+
+
+def test_it_begins_with_a_model_that_is_served(cast: Cast) -> None:
+    Model.objects.create(name="another", context_window=4096)
+    bob = browser("bob")
+    assert "<option selected>another</option>" in bob.get("/t/acme/playground/").content.decode()
+    pool = Pool.objects.create(name="h100", engine="sglang", model="demo")
+    Target.objects.create(route=Route.objects.create(model_id="demo"), position=0, pool=pool)
+    assert "<option selected>demo</option>" in bob.get("/t/acme/playground/").content.decode()

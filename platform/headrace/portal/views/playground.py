@@ -8,16 +8,17 @@ from django.shortcuts import render
 from billing.models import Price
 from headrace.portal.playing import LIFE, playground_key
 from headrace.portal.request import PortalRequest, asked, sent
-from headrace.portal.views.models import offers_of
+from headrace.portal.views.models import offers_of, usual
 from tenants.models import Project
 
 
 def playground(request: PortalRequest) -> HttpResponse:
     offers = offers_of(request.tenant)
     rates = {offer.model.name: _rates(offer.price) for offer in offers if offer.price}
+    first = usual(offers)
     context = {
         "offers": offers,
-        "wanted": asked(request, "model"),
+        "wanted": asked(request, "model") or (first.model.name if first else ""),
         "projects": list(Project.objects.of(request.tenant).order_by("slug")),
         "rates": json.dumps(rates),
     }

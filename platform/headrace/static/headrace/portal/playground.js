@@ -4,6 +4,7 @@
 const form = document.getElementById("play");
 const said = document.getElementById("said");
 const figure = (id, text) => { document.getElementById(id).textContent = text; };
+const duration = (milliseconds) => (milliseconds < 1000 ? `${Math.round(milliseconds)} ms` : `${(milliseconds / 1000).toFixed(2)} s`);
 const messages = [];
 let key = null; // in this page's memory alone
 let running = null;
@@ -71,22 +72,36 @@ async function* events(answer) {
   }
 }
 
+// In millionths of the currency; not a number where the model has no price.
+function price(cost, bound = "") {
+  if (Number.isNaN(cost)) {
+    figure("cost", "unpriced");
+    return;
+  }
+  const [before, after] = [bound, ` ${form.dataset.currency}`].map((text) => {
+    const unit = document.createElement("span");
+    unit.className = "unit";
+    unit.textContent = text;
+    return unit;
+  });
+  document.getElementById("cost").replaceChildren(before, (cost / 1e6).toFixed(6), after);
+}
+
 function count(state, isOver) {
   const seconds = (performance.now() - state.first) / 1000;
   const output = state.usage?.completion_tokens ?? state.output;
-  if (state.first) figure("ttft", `${Math.round(state.first - state.began)} ms`);
+  if (state.first) figure("ttft", duration(state.first - state.began));
   if (seconds > 0.2 || isOver) figure("speed", state.first && seconds > 0 ? (output / seconds).toFixed(1) : "–");
   figure("output", state.usage || !isOver ? String(output) : `about ${output}`);
   const rates = JSON.parse(form.dataset.rates)[state.model];
-  const money = (cost) => (rates ? `${(cost / 1e6).toFixed(6)} ${form.dataset.currency}` : "unpriced");
   if (!state.usage) {
     // What the prompt came to is told at the end alone.
-    if (output) figure("cost", `${rates ? "over " : ""}${money(output * rates?.[2])}`);
+    if (output) price(output * rates?.[2], "over ");
     return;
   }
   const cached = state.usage.prompt_tokens_details?.cached_tokens ?? 0;
   figure("cached", `${state.usage.prompt_tokens}, ${cached}`);
-  figure("cost", money((state.usage.prompt_tokens - cached) * rates?.[0] + cached * rates?.[1] + output * rates?.[2]));
+  price((state.usage.prompt_tokens - cached) * rates?.[0] + cached * rates?.[1] + output * rates?.[2]);
 }
 
 function finish(text, id) {
@@ -98,6 +113,7 @@ function finish(text, id) {
   line.append(" ", link, " (a few seconds after its end)");
 }
 
+// Whether anything was answered.
 async function ask() {
   const fields = form.elements;
   const model = fields.model.value;
@@ -148,6 +164,7 @@ async function ask() {
   clearInterval(waiting);
   if (!state.first) figure("ttft", "–");
   running = null;
+  return Boolean(text);
 }
 
 async function submit(event) {
@@ -156,10 +173,10 @@ async function submit(event) {
   const [send, stop] = ["send", "stop"].map((id) => document.getElementById(id));
   send.disabled = true;
   stop.disabled = false;
-  await ask();
+  const isAnswered = await ask();
   send.disabled = false;
   stop.disabled = true;
-  form.elements.prompt.value = "";
+  if (isAnswered) form.elements.prompt.value = ""; // what was refused may be mended and sent again
   form.elements.prompt.focus();
 }
 
