@@ -9,20 +9,20 @@ from tenants.models import Role
 class May(StrEnum):
     """What a page shows or does. All that begins with `see` changes nothing."""
 
-    SEE_USE = "see use"
+    SEE_USE = "see usage and requests"
     SEE_KEYS = "see keys"
     CHANGE_KEYS = "change keys"
-    PLAY = "play"
+    PLAY = "use the playground"
     SEE_BUDGETS = "see budgets"
     CHANGE_BUDGETS = "change budgets"
     SEE_WEBHOOKS = "see webhooks"
     SEE_INVOICES = "see invoices"
-    SEE_PEOPLE = "see people"
-    CHANGE_PEOPLE = "change people"
+    SEE_PEOPLE = "see members"
+    CHANGE_PEOPLE = "change members"
     CHANGE_PROJECTS = "change projects"
-    SEE_SETTINGS = "see settings"
+    SEE_SETTINGS = "see projects and settings"
     CHANGE_SETTINGS = "change settings"
-    SEE_AUDIT = "see audit"
+    SEE_AUDIT = "see the audit log"
 
 
 OPERATOR = "operator"  # the platform's staff, who look at a tenant's portal without being members

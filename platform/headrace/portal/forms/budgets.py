@@ -49,6 +49,7 @@ class BudgetForm(ScopeFields, forms.ModelForm):  # type: ignore[type-arg]
             "thresholds": "Percents of the amount, parted by commas, each told once a period by e-mail and webhook. "
             "Empty: nobody is told.",
         }
+        error_messages = {name: {"min_value": "An amount is more than 0."} for name in ("amount", "extra")}
         widgets = {"extra_until": forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")}
 
     def __init__(self, tenant: Tenant, *args: Any, sees_keys: bool, **kwargs: Any) -> None:
