@@ -4,6 +4,8 @@ from decimal import Decimal
 from typing import Any
 
 from django import template
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
 
 from billing import amounts as written
 from headrace.portal import amounts
@@ -45,3 +47,9 @@ def duration(milliseconds: float | None) -> str:
 def of(mapping: Any, key: Any) -> Any:
     """`mapping[key]`, else the key itself: a name where there is one."""
     return mapping.get(key, key)
+
+
+@register.filter
+def breakable(name: Any) -> SafeString:
+    """A key's name (`project/name`, `playground of ann@acme.example`), which a narrow column breaks there first."""
+    return mark_safe(escape(name).replace("/", "/<wbr>").replace("@", "<wbr>@"))

@@ -102,6 +102,7 @@ def test_it_refuses_what_a_budget_cannot_be(cast: Cast) -> None:
     for wrong in WRONG:
         answer = alice.post("/t/acme/budgets/new/", form(**wrong))
         assert (answer.status_code, "errorlist" in answer.content.decode()) == (200, True), wrong
+    assert "An amount is more than 0." in alice.post("/t/acme/budgets/new/", form(amount="0")).content.decode()
     assert not Budget.objects.filter(name="research").exists()
 
 
@@ -132,7 +133,7 @@ def test_it_shows_how_a_budget_stands_who_used_it_and_who_was_told(cast: Cast) -
     assert "past a threshold" in page
     assert "Europe/Berlin" in page
     one = browser("alice").get(f"/t/acme/budgets/{Budget.objects.get(name='all').pk}/").content.decode()
-    assert "web/acme-key" in one
+    assert "web/<wbr>acme-key" in one
     assert "60.25 EUR" in one
     assert re.search(r"large</th><td class=\"n\">1</td><td class=\"n\">5.00 EUR", one)
     assert BudgetAlert.objects.count() == 1

@@ -46,3 +46,8 @@ def test_it_says_what_a_tables_parts_are_where_they_are_laid_out_as_others() -> 
 def test_it_refuses_a_layout_that_there_is_not() -> None:
     with pytest.raises(ValueError, match="cards or scrolls"):
         drawn("", 'narrow="wide"')
+
+
+def test_it_lets_a_long_name_break_where_a_reader_would() -> None:
+    text = Template("{% load amounts %}{{ name|breakable }}").render(Context({"name": "web/<b> of ann@acme.example"}))
+    assert text == "web/<wbr>&lt;b&gt; of ann<wbr>@acme.example"

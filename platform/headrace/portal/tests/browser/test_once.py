@@ -54,7 +54,7 @@ def test_it_says_in_a_table_what_a_chart_draws(browser: Browser, site: WebProces
         expect(table.get_by_role("cell")).to_have_text(["1,200", "7"])
         assert chromium.violations(page) == []
         with page.expect_download() as taken:
-            page.get_by_role("link", name="Take away as CSV").first.click()
+            page.get_by_role("link", name="Download as CSV").first.click()
         assert taken.value.suggested_filename == f"refused-{world.tenant.slug}-7d-by-time.csv"
 
 
