@@ -137,7 +137,7 @@ def test_it_shows_how_a_budget_stands_who_used_it_and_who_was_told(cast: Cast) -
     assert "60.25 EUR" in one
     assert re.search(r"large</th><td class=\"n\">1</td><td class=\"n\">5.00 EUR", one)
     assert BudgetAlert.objects.count() == 1
-    assert "50 %" in browser("vic").get("/t/acme/budgets/alerts/").content.decode()
+    assert "50&nbsp;%" in browser("vic").get("/t/acme/budgets/alerts/").content.decode()
 
 
 def test_it_says_so_where_nothing_is_known(cast: Cast, settings: object) -> None:
