@@ -61,7 +61,7 @@ class CreditForm(ReasonForm):
 @admin.register(Invoice)
 class InvoiceAdmin(GrowingList):
     list_display = ("name", "for_tenant", "month", "kind_label", "state", "amount", "issued")
-    list_filter = (exact_filter("tenant_id", "Tenant"), "status", "kind", ("period_start", RangeDateTimeFilter))
+    list_filter = (exact_filter("tenant_id", "tenant"), "status", "kind", ("period_start", RangeDateTimeFilter))
     search_fields = ("number__exact",)
     search_help_text = "A number"
     actions_list = ("run",)

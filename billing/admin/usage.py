@@ -95,11 +95,11 @@ class Records(Tokens, GrowingList):
 
 @admin.register(UsageRecord)
 class UsageRecordAdmin(Records):
-    list_display = (
+    list_display: tuple[str, ...] = (
         "admitted", "tenant", "model", "target", "status_label", "input", "cached", "output", "amount", "first_token",
         "took",
     )  # fmt: skip
-    fieldsets = (
+    fieldsets: Any = (
         (None, {"fields": [("request_id", "upstream_id"), ("status", "finish_reason"), ("admitted", "finished")]}),
         ("Who", {"fields": [("tenant", "project"), ("key", "kind")]}),
         ("Where", {"fields": [("model", "target"), ("replica", "fallback"), "cache"]}),
@@ -155,8 +155,15 @@ class UsageRecordAdmin(Records):
 
 
 @admin.register(UsageCorrection)
-class UsageCorrectionAdmin(Records):
+class UsageCorrectionAdmin(UsageRecordAdmin):
     list_display = ("admitted", "tenant", "model", "part", "input", "cached", "output", "amount", "request_id")
+    fieldsets = (
+        (None, {"fields": [("request_id", "part"), ("status", "usage_source"), ("admitted", "finished")]}),
+        ("Who", {"fields": [("tenant", "project"), ("key", "kind")]}),
+        ("Where", {"fields": [("model", "target"), "replica"]}),
+        ("Use", {"fields": [("input", "cached"), ("output", "reasoning")]}),
+        ("Money", {"fields": [("exact_cost", "price")]}),
+    )
 
 
 @admin.register(UsageHour)
