@@ -1,5 +1,6 @@
 """What replicas hold: what Redis said last and what changed here since, never negative, nothing lost in an outage."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -30,6 +31,24 @@ async def test_it_knows_what_all_processes_hold(client: "redis.asyncio.Redis") -
     assert [held.tokens(name) for name in "abc"] == [250, 20, 7]
     await held.refresh(client, [])
     assert held.tokens("a") == 0
+
+
+async def test_it_forgets_nothing_while_redis_reads(client: "redis.asyncio.Redis") -> None:
+    held = HeldTokens("room:{}".format)
+    await client.set("room:a", 350)
+    await held.refresh(client, ["a", "b"])
+    held.enter("a", 100)
+    held.enter("b", 7)
+    await client.incrby("room:a", 100)
+    await client.execute_command("CLIENT PAUSE", 300)
+    reading = asyncio.create_task(held.refresh(client, ["a", "b"]))
+    await asyncio.sleep(0.05)
+    assert not reading.done()
+    assert [held.tokens(name) for name in "ab"] == [450, 7]
+    held.leave("b", 7)
+    assert held.tokens("b") == 0
+    await reading
+    assert held.tokens("a") == 450
 
 
 async def test_it_keeps_what_it_knows_while_redis_is_away() -> None:
