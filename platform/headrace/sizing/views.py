@@ -15,6 +15,7 @@ from engines.sizing.asking import ask
 from engines.sizing.charts import charts
 from engines.sizing.document import document
 from engines.sizing.errors import SizingError
+from engines.sizing.report import seconds
 from headrace.sizing import results
 from headrace.sizing.controls import ASKABLE, START, groups
 from headrace.sizing.usage import Measured, measure
@@ -65,7 +66,8 @@ def levers(request: HttpRequest) -> JsonResponse:
         alternatives = explore(found)
     except SizingError as error:
         return _refused(error)
-    context = {"alternatives": alternatives, "gpus": found.gpus}
+    rows = [(each, seconds(each.ttft_p99), seconds(each.tpot_p99)) for each in alternatives]
+    context = {"alternatives": rows, "gpus": found.gpus}
     return JsonResponse({"html": render_to_string("admin/sizing/levers.html", context, request)})
 
 

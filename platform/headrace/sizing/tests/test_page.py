@@ -82,6 +82,7 @@ def test_it_tells_what_each_lever_changes(operator: Client) -> None:
     html = operator.get(LEVERS, {"ttft_p99": "1", "tpot_p99": "0.04"}).json()["html"]
     for change in ("FP8 weights", "separate prefill and decode pools", "speculative decoding"):
         assert change in html
+    assert re.search(r">[\d.,]+ ms</td>\s*<td[^>]*>[\d.]+ ms</td>", html)  # in the units of the answer's own times
 
 
 def test_it_starts_from_the_ledger(operator: Client) -> None:
