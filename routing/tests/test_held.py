@@ -40,7 +40,7 @@ async def test_it_forgets_nothing_while_redis_reads(client: "redis.asyncio.Redis
     held.enter("a", 100)
     held.enter("b", 7)
     await client.incrby("room:a", 100)
-    await client.execute_command("CLIENT PAUSE", 300)
+    await client.client_pause(300)
     reading = asyncio.create_task(held.refresh(client, ["a", "b"]))
     await asyncio.sleep(0.05)
     assert not reading.done()
