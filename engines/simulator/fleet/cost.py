@@ -8,10 +8,12 @@ from engines.sizing.step import StepLoad, step
 _FAR = 1000  # tokens of context at which the linear terms are read off
 
 
-def seconds(costs: Costs, *, prefill: int, pairs: float, decoding: int, context: int) -> float:
-    """`prefill` prompt tokens, attending to `pairs` in sum; `decoding` requests over `context` tokens in sum."""
+def seconds(costs: Costs, *, prefill: int, pairs: float, decoding: int, context: int, prefix: int = 0) -> float:
+    """`prefill` prompt tokens, attending to `pairs` in sum, after `prefix` tokens in sum; `decoding` requests over
+    `context` tokens in sum."""
     matrices = max(costs.weights, costs.token * (prefill + decoding))
-    return costs.step + matrices + costs.sequence * decoding + costs.context * context + costs.attention * pairs
+    attending = costs.context * context + costs.attention * pairs + costs.prefix * prefix
+    return costs.step + matrices + costs.sequence * decoding + attending
 
 
 def pairs(start: int, end: int) -> float:

@@ -16,11 +16,13 @@ PREEMPTION_THRESHOLD = 10  # --priority-scheduling-preemption-threshold
 class Costs(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds. A step that computes T tokens, of which D decode over K tokens of context, takes
 
-        step + max(weights, token x T) + sequence x D + context x K + attention x (pairs of prompt tokens)
+        step + max(weights, token x T) + sequence x D + context x K + attention x (pairs of prompt tokens) + prefix x P
 
     step: launches, scheduling; weights: streaming them once; token: the matrix products of one token; sequence:
     sampling and bookkeeping of a decoding request; context: reading the KV of one token; attention: one prompt token
-    attending to one before it; before: from a request's arrival to the scheduler (HTTP, tokenizer), no part of a step.
+    attending to one before it; prefix: one of the P cached tokens that what is read comes after, where a backend takes
+    them up again (torch_native, on CPUs, pads the queries by them); before: from a request's arrival to the scheduler
+    (HTTP, tokenizer), no part of a step.
     """
 
     step: float
@@ -29,6 +31,7 @@ class Costs(msgspec.Struct, frozen=True, kw_only=True):
     sequence: float = 0.0
     context: float = 0.0
     attention: float = 0.0
+    prefix: float = 0.0
     before: float = 0.0
 
 

@@ -146,12 +146,14 @@ class Scheduler:
         return ended
 
     def _read(self, reads: list[tuple[Request, int]]) -> Step:
-        tokens, pairs = 0, 0.0
+        tokens, pairs, prefix = 0, 0.0, 0
         for request, end in reads:
             tokens += end - request.computed
             pairs += cost.pairs(request.computed, end)
+            prefix += request.computed
         self.counters.computed_tokens += tokens
-        return Step(cost.seconds(self.profile.costs, prefill=tokens, pairs=pairs, decoding=0, context=0), reads, [])
+        time = cost.seconds(self.profile.costs, prefill=tokens, pairs=pairs, decoding=0, context=0, prefix=prefix)
+        return Step(time, reads, [])
 
     def _decode(self) -> Step | None:
         self._make_room()

@@ -1,5 +1,6 @@
 """The step's cost, and that it is sizing's roofline where a replica has that form."""
 
+import msgspec
 import pytest
 
 from engines.simulator.fleet import cost
@@ -10,6 +11,9 @@ from engines.sizing.tests.questions import replica
 
 def test_it_adds_up_what_a_step_does() -> None:
     assert cost.seconds(COSTS, prefill=0, pairs=0, decoding=4, context=5000) == pytest.approx(0.001 + 0.010 + 0.005)
+    found = msgspec.structs.replace(COSTS, prefix=1e-5)
+    told = cost.seconds(found, prefill=40, pairs=0, decoding=0, context=0, prefix=1000)
+    assert told - cost.seconds(COSTS, prefill=40, pairs=0, decoding=0, context=0) == pytest.approx(0.010)
     assert cost.seconds(COSTS, prefill=500, pairs=1e6, decoding=0, context=0) == pytest.approx(0.001 + 0.050)
 
 

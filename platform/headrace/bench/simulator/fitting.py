@@ -3,7 +3,7 @@
 A CPU has no roofline worth the name at these sizes, so `weights` is 0 and the fixed part of a step is one constant:
 
     TPOT = step + (token + sequence) x B + context x K         B requests decoding over K tokens of context in sum
-    TTFT = before + step + token x N                           a prompt of N tokens, nothing cached, nobody else
+    TTFT = before + step + token x N + prefix x P              N tokens to read after P cached ones, nobody else
 
 Both are linear in what is sought, and solved by least squares of the relative errors, with nothing below 0. Prompts are
 short enough for `attention` to hide in `token`, and a noisy machine would not let the two be told apart. Of repeated
@@ -24,18 +24,24 @@ def fit(singles: Sequence[Seen], batches: Sequence[Sequence[Seen]]) -> Costs:
         context = sum(one.prompt + one.work.output / 2 for one in batch)
         tpots.setdefault((len(batch), round(context, -2)), []).append(mean(one.tpot for one in batch))
     fixed, each, context_cost = solve([([1.0, count, context], median(of)) for (count, context), of in tpots.items()])
-    ttfts: dict[int, list[float]] = {}
+    alike: dict[tuple[int, int], list[Seen]] = {}
     for one in singles:
-        ttfts.setdefault(round(one.prompt, -2), []).append(one.ttft)
-    start, token = solve([([1.0, float(prompt)], median(of)) for prompt, of in ttfts.items()])
+        alike.setdefault((round(one.prompt, -2), round(one.cached, -2)), []).append(one)
+    start, token, prefix = solve([_reading(of) for of in alike.values()])
     return Costs(
         step=min(fixed, start),
         weights=0.0,
         token=token,
         sequence=max(0.0, each - token) + max(0.0, fixed - start),
         context=context_cost,
+        prefix=prefix,
         before=max(0.0, start - fixed),
     )
+
+
+def _reading(alike: Sequence[Seen]) -> tuple[list[float], float]:
+    cached = mean(one.cached for one in alike)
+    return [1.0, mean(one.prompt for one in alike) - cached, cached], median(one.ttft for one in alike)
 
 
 def solve(points: Sequence[tuple[list[float], float]]) -> list[float]:

@@ -13,8 +13,13 @@ def text(source: random.Random, words: int) -> str:
 
 
 def singles(source: random.Random, lengths: Sequence[int] = (40, 150, 350, 700, 1100)) -> list[Work]:
-    """Prompts that nothing is cached of, one after the other: the cost of reading."""
-    return [Work(0.0, f"{source.random()} {text(source, length)}", 2) for length in lengths]
+    """Prompts that nothing is cached of, one after the other: the cost of reading. And each once more with some words
+    after it: the cost of what is cached."""
+    found = []
+    for length in lengths:
+        asked = f"{source.random()} {text(source, length)}"
+        found += [Work(0.0, asked, 2), Work(0.0, f"{asked} {text(source, 40)}", 2)]
+    return found
 
 
 def batches(source: random.Random) -> list[list[Work]]:

@@ -7,12 +7,12 @@ from headrace.bench.simulator import fitting, simulated, workload
 from headrace.bench.simulator.asking import Seen, Work
 from headrace.bench.simulator.benchmark import figures, targets
 
-TRUE = Costs(step=0.06, weights=0.0, token=0.0007, sequence=0.003, context=2e-6, before=0.05)
+TRUE = Costs(step=0.06, weights=0.0, token=0.0007, sequence=0.003, context=2e-6, prefix=2e-4, before=0.05)
 
 
-def single(prompt: int) -> Seen:
-    ttft = TRUE.before + TRUE.step + TRUE.token * prompt
-    return Seen(Work(0, "", 2), 0, ttft, 0.1, prompt, 0)
+def single(prompt: int, cached: int = 0) -> Seen:
+    ttft = TRUE.before + TRUE.step + TRUE.token * (prompt - cached) + TRUE.prefix * cached
+    return Seen(Work(0, "", 2), 0, ttft, 0.1, prompt, cached)
 
 
 def batch(count: int, prompt: int, output: int) -> list[Seen]:
@@ -23,7 +23,7 @@ def batch(count: int, prompt: int, output: int) -> list[Seen]:
 
 def test_it_finds_the_costs_that_made_the_measurements() -> None:
     fitted = fitting.fit(
-        [single(prompt) for prompt in (100, 200, 400, 700, 1100)],
+        [each for prompt in (88, 210, 390, 740, 1110) for each in (single(prompt, 26), single(prompt + 40, prompt))],
         [batch(1, 92, 16), batch(4, 92, 16), batch(8, 92, 16), batch(1, 994, 12), batch(6, 494, 12)],
     )
     for name in TRUE.__struct_fields__:
@@ -42,7 +42,7 @@ def test_the_twin_is_sent_the_same_at_the_same_time() -> None:
     first, second = simulated.replay(simulated.profile(info, TRUE), seen, [list(range(300))] * 2)
     assert first.ttft == pytest.approx(single(300).ttft, rel=0.01)
     assert (first.cached, second.cached) == (0, 299)
-    assert second.ttft < 0.5 * first.ttft
+    assert second.ttft == pytest.approx(single(300, 299).ttft, rel=0.01)
 
 
 def test_it_judges_hits_and_first_tokens() -> None:
