@@ -52,7 +52,7 @@ def test_it_is_an_adjustment_on_the_next_invoice(place: Place, clock: Clock, val
     BillingAccount.objects.create(tenant=world.tenant, legal_entity=make_seller(), since=LONG_AGO)
     budget = add_budget(world, 1000, period="total")
     price = world.price("1", "1", "1", effective_from=LONG_AGO)
-    here = datetime.now(UTC) - timedelta(days=7)  # the turn of a month is well over by now
+    here = datetime.now(ZoneInfo(ZONE))  # its month begins before UTC's
     began = datetime(here.year, here.month, 1, tzinfo=ZoneInfo(ZONE)).astimezone(UTC)
     month = f"{began - MOMENT:%Y-%m}"
     with connection.cursor() as cursor:
