@@ -25,9 +25,14 @@ def budget_state(budget: Budget) -> State:
     return state
 
 
+def scope_of(budget: Budget) -> str:
+    """Whose requests of its tenant it counts; empty: all."""
+    return ", ".join(f"{kind} {name}" for kind in ("project", "key", "model") if (name := getattr(budget, kind)))
+
+
 def asked_of(budget: Budget, before: State | None) -> Asked:
-    scope = [f"{kind} {name}" for kind in ("project", "key", "model") if (name := getattr(budget, kind))]
-    whose = f"requests of {budget.tenant}" + (f" with {', '.join(scope)}" if scope else "")
+    scope = scope_of(budget)
+    whose = f"requests of {budget.tenant}" + (f" with {scope}" if scope else "")
     if not budget.enabled:
         effect = f"Within a second nothing holds {whose} to it, and nobody is told."
     elif budget.hard:

@@ -18,7 +18,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
 from unfold.views import ChangeList
 
-from billing.admin.budget_changes import asked_of, budget_state
+from billing.admin.budget_changes import asked_of, budget_state, scope_of
 from billing.admin.cells import cost, total
 from billing.budgets.changing import reset_budget
 from billing.budgets.standing import Standing, standings
@@ -115,8 +115,7 @@ class BudgetAdmin(AskingAdmin):
 
     @display(description="Counts")
     def counts(self, budget: Budget) -> str:
-        scope = [f"{kind} {name}" for kind in ("project", "key", "model") if (name := getattr(budget, kind))]
-        return ", ".join(scope) or "all"
+        return scope_of(budget) or "all"
 
     @display(description="Period", ordering="period")
     def period_label(self, budget: Budget) -> str:
