@@ -1,5 +1,6 @@
 """The operators' pages on invoices: drafts and what they wait for, lines with the records behind them, exports."""
 
+from collections.abc import Iterator
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -22,6 +23,7 @@ from unfold.widgets import UnfoldAdminDecimalFieldWidget, UnfoldAdminTextInputWi
 from billing import amounts
 from billing.admin.cells import total
 from billing.exact_filter import exact_filter
+from billing.exports.cells import marked
 from billing.exports.formats import FORMATS, export, file_name
 from billing.exports.record_rows import records_csv
 from billing.invoicing.crediting import credit_invoice
@@ -168,7 +170,7 @@ class InvoiceAdmin(GrowingList):
             raise Http404
         if request.GET.get("format") == "csv":
             name = f"{file_name(line.invoice, 'csv').removesuffix('.csv')}-line-{position}.csv"
-            return _download(b"".join(records_csv([line], most=MOST_RECORDS)), FORMATS["csv"].content_type, name)
+            return _download(marked(records_csv([line], most=MOST_RECORDS)), FORMATS["csv"].content_type, name)
         behind = records_behind(line)
         context = self.admin_site.each_context(request) | {
             "title": f"Records behind line {position} of {line.invoice}",
@@ -273,7 +275,9 @@ class InvoiceAdmin(GrowingList):
         invoice = self.get_object(request, object_id)
         if invoice is None:
             raise Http404
-        return _download(b"".join(export(invoice, form)), FORMATS[form].content_type, file_name(invoice, form))
+        pieces = export(invoice, form)
+        pieces = marked(pieces) if form == "csv" else pieces
+        return _download(pieces, FORMATS[form].content_type, file_name(invoice, form))
 
 
 def _label(heading: str) -> str:
@@ -291,8 +295,8 @@ def _sums(invoice: Invoice) -> list[tuple[str, Decimal]]:
     return [("Net", invoice.net), ("Tax", invoice.tax), ("Total", invoice.total)]
 
 
-def _download(data: bytes, content_type: str, name: str) -> HttpResponse:
-    response = HttpResponse(data, content_type=content_type)
+def _download(pieces: Iterator[bytes], content_type: str, name: str) -> HttpResponse:
+    response = HttpResponse(pieces, content_type=content_type)
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     response["Cache-Control"] = "no-store"
     return response

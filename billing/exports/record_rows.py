@@ -1,6 +1,5 @@
 """The records behind an invoice or a line as CSV, a row at a time: an invoice may be of millions."""
 
-import json
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
@@ -20,7 +19,7 @@ NUMBERS = (
 def records_csv(lines: Iterable[InvoiceLine], *, most: int | None = None) -> Iterator[bytes]:
     """One row for each record or correction of each line that has any. A request whose tokens are of several classes is
     behind several lines. With `most`, so many rows at most."""
-    return csv_rows(COLUMNS, islice(_rows(lines), most), numbers=NUMBERS)
+    return csv_rows(COLUMNS, islice(_rows(lines), most), numbers=NUMBERS, documents=("labels",))
 
 
 def _rows(lines: Iterable[InvoiceLine]) -> Iterator[dict[str, Any]]:
@@ -29,4 +28,4 @@ def _rows(lines: Iterable[InvoiceLine]) -> Iterator[dict[str, Any]]:
             continue
         head = {"invoice_number": line.invoice.number, "line": line.position}
         for record in records_behind(line).rows():
-            yield head | plain_values(record, ("part", *FIELDS)) | {"labels": json.dumps(record.labels)}
+            yield head | plain_values(record, ("part", *FIELDS))

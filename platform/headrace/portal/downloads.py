@@ -1,14 +1,32 @@
 """Files that go out piece by piece, whichever kind of server asks."""
 
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any
 
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIRequest
-from django.http import HttpRequest, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+
+from billing.exports.cells import csv_rows, marked
 
 PIECE = 64 * 1024
+CSV_TYPE = "text/csv; charset=utf-8"
+
+
+def spreadsheet(
+    columns: Iterable[str],
+    rows: Iterable[Mapping[str, Any]],
+    *,
+    name: str,
+    numbers: Iterable[str] = (),
+    documents: Iterable[str] = (),
+) -> HttpResponse:
+    """A page's table as a CSV file to keep: as `csv_rows`, marked for spreadsheets. For a few thousand rows at most."""
+    pieces = marked(csv_rows(columns, rows, numbers=numbers, documents=documents))
+    response = HttpResponse(pieces, content_type=CSV_TYPE)
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
 
 
 def streamed(request: HttpRequest, pieces: Iterator[bytes], *, content_type: str, name: str) -> StreamingHttpResponse:

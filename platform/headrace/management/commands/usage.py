@@ -1,6 +1,5 @@
 """`manage.py usage --tenant T`: the records of a tenant's requests."""
 
-import csv
 import json
 from argparse import ArgumentTypeError
 from collections.abc import Iterable, Iterator
@@ -11,6 +10,8 @@ from zoneinfo import ZoneInfo
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from billing.exports import FIELDS, dropped_within, usage_rows
+from billing.exports.cells import csv_rows
+from billing.exports.record_rows import NUMBERS as _DIGITS
 from tenants.models import Tenant
 
 DEFAULT_LIMIT = 1000
@@ -43,8 +44,8 @@ class Command(BaseCommand):
             self.stderr.write(f"The records of {', '.join(gone)} were dropped; their hours are kept.")
         rows = usage_rows(tenant, start=start, end=end, most=options["limit"])
         write = {"json": _json, "csv": _csv, "table": _table}[options["format"]]
-        for line in write(rows):
-            self.stdout.write(line)
+        for text in write(rows):
+            self.stdout.write(text, ending="" if text.endswith("\n") else "\n")
 
 
 def _json(rows: Rows) -> Iterator[str]:
@@ -57,22 +58,10 @@ def _json(rows: Rows) -> Iterator[str]:
 
 
 def _csv(rows: Rows) -> Iterator[str]:
-    lines = _Lines()
-    writer = csv.DictWriter(lines, [*FIELDS, "corrections"], lineterminator="")
-    writer.writeheader()
-    yield lines.last
-    for row in rows:
-        writer.writerow(row | {name: json.dumps(row[name], ensure_ascii=False) for name in ("labels", "corrections")})
-        yield lines.last
-
-
-class _Lines:
-    """What csv writes to: keeps the last line."""
-
-    last = ""
-
-    def write(self, line: str) -> None:
-        self.last = line
+    columns = [*FIELDS, "corrections"]
+    pieces = csv_rows(columns, rows, numbers=_DIGITS, documents=("labels", "corrections"))
+    for piece in pieces:
+        yield piece.decode()
 
 
 def _table(rows: Rows) -> Iterator[str]:

@@ -79,7 +79,7 @@ def test_it_opens_the_records_behind_a_line_and_says_when_they_were_dropped(cast
     invoice = issued(cast)
     line = invoice.lines.get(model="m1", token_class="output")
     path = f"/t/acme/invoices/{invoice.pk}/lines/{line.position}/"
-    records = list(csv.DictReader(io.StringIO(fetched(browser("fay"), f"{path}records.csv").decode())))
+    records = list(csv.DictReader(io.StringIO(fetched(browser("fay"), f"{path}records.csv").decode("utf-8-sig"))))
     assert sum(int(row["output_tokens"]) for row in records) == line.quantity
     page = fetched(browser("fay"), path).decode()
     assert f"/t/acme/requests/{records[0]['request_id']}/" in page

@@ -1,8 +1,5 @@
 """The audit log: who changed what, when, from where, from what to what. The database writes it, without secrets."""
 
-import csv
-import io
-import json
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,7 +11,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.utils.formats import date_format
 
-from billing.exports.cells import text_cell
+from headrace.portal.downloads import spreadsheet
 from headrace.portal.request import PortalRequest, asked
 from tenants.models import AuditEntry
 
@@ -49,16 +46,20 @@ def log(request: PortalRequest) -> HttpResponse:
 
 def export(request: PortalRequest) -> HttpResponse:
     """The newest 10,000 entries as CSV, times in UTC."""
-    text = io.StringIO()
-    table = csv.writer(text)
-    table.writerow(["at", "who", "origin", "action", "subject", "before", "after"])
-    for entry in AuditEntry.objects.of(request.tenant.pk).order_by("-id")[:MOST].iterator(chunk_size=1000):
-        at = entry.at.astimezone(UTC).isoformat(timespec="milliseconds")
-        values = [json.dumps(each, ensure_ascii=False) if each else "" for each in (entry.before, entry.after)]
-        table.writerow([at, *map(text_cell, (entry.who, entry.origin, entry.action, entry.subject)), *values])
-    response = HttpResponse(text.getvalue(), content_type="text/csv; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="audit-{request.tenant.slug}.csv"'
-    return response
+    columns = ("at", "who", "origin", "action", "subject", "before", "after")
+    entries = AuditEntry.objects.of(request.tenant.pk).order_by("-id")[:MOST].iterator(chunk_size=1000)
+    name = f"audit-{request.tenant.slug}.csv"
+    return spreadsheet(columns, map(_row, entries), documents=("before", "after"), name=name)
+
+
+def _row(entry: AuditEntry) -> dict[str, Any]:
+    at = entry.at.astimezone(UTC).isoformat(timespec="milliseconds")
+    return {
+        "at": at,
+        **{name: getattr(entry, name) for name in ("who", "origin", "action", "subject")},
+        "before": entry.before or None,
+        "after": entry.after or None,
+    }
 
 
 def _shown(entry: AuditEntry) -> Shown:

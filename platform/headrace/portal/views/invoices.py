@@ -9,6 +9,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.utils import timezone
 
+from billing.exports.cells import marked
 from billing.exports.formats import FORMATS, file_name
 from billing.exports.record_rows import records_csv
 from billing.invoicing.records import first_records, records_behind
@@ -80,7 +81,7 @@ def line(request: PortalRequest, invoice: UUID, position: int) -> HttpResponse:
 def line_records(request: PortalRequest, invoice: UUID, position: int) -> HttpResponseBase:
     found = _line(request, invoice, position)
     name = f"{file_name(found.invoice, 'csv').removesuffix('.csv')}-line-{position}.csv"
-    pieces = Kept(records_csv([found], most=MOST_RECORDS))
+    pieces = marked(Kept(records_csv([found], most=MOST_RECORDS)))
     return streamed(request, pieces, content_type=FORMATS["csv"].content_type, name=name)
 
 
@@ -107,6 +108,8 @@ def _download(request: PortalRequest, document: documents.Document, form: str) -
     written = FORMATS[form]
     name = file_name(document.invoice, form)
     pieces = written.write(document.content, document.invoice.status)
+    if form == "csv":
+        pieces = marked(pieces)
     return streamed(request, pieces, content_type=written.content_type, name=name)
 
 

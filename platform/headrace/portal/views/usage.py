@@ -1,7 +1,5 @@
 """Usage: filtered, grouped, drawn, and taken away as CSV of exactly what is shown."""
 
-import csv
-import io
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,9 +9,9 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 
-from billing.exports.cells import text_cell
 from headrace.portal import cells, figures, labelled
 from headrace.portal.cells import Source
+from headrace.portal.downloads import spreadsheet
 from headrace.portal.labelled import BY_LABEL
 from headrace.portal.period import CHOICES, Period, period
 from headrace.portal.request import PortalRequest, asked
@@ -24,6 +22,9 @@ from tenants.models import ApiKey, Tenant
 GROUPS = {"model": "Model", "project": "Project", "key": "API key", "target": "Target", "day": "Day", "hour": "Hour"}
 MOST = 1000  # lines on a page; a narrower filter shows the rest
 WITHOUT = "without it"  # the group of those that lack the label
+_COUNTS = (
+    "requests", "failed", "cancelled", "unpriced", "uncached_input_tokens", "cached_input_tokens", "output_tokens",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,34 +86,32 @@ def usage(request: PortalRequest) -> HttpResponse:
 
 
 def export(request: PortalRequest) -> HttpResponse:
-    """The lines of the page with the same address, exact, and their sum. Times are the tenant's, with their offset."""
+    """The lines of the page with the same address, exact. Times are the tenant's, with their offset."""
     report, tenant = _report(request), request.tenant
-    names = _key_names(tenant, {line.name for line in report.lines} if report.by == "key" else set())
-    text = io.StringIO()
-    table = csv.writer(text)
-    by = [text_cell(report.by), "key_name"] if report.by == "key" else [text_cell(report.by)]
-    counts = ["requests", "failed", "cancelled", "unpriced"]
-    tokens = ["uncached_input_tokens", "cached_input_tokens", "output_tokens"]
-    table.writerow([*by, *counts, *tokens, "cost", "currency"])
-    for line in [*report.lines, report.total]:
-        is_total = line is report.total
-        name = "total" if is_total else line.name if isinstance(line.name, str) else _moment(line.name, report.by)
-        row: list[Any] = [text_cell(name)]
-        if report.by == "key":
-            row.append("" if is_total else text_cell(names.get(name, "")))
-        cost = line.amount
-        row += [line.requests, line.errors, line.cancelled, line.unpriced, line.uncached_tokens]
-        row += [
-            line.cached_input_tokens,
-            line.output_tokens,
-            "" if cost is None else format(cost, "f"),
-            tenant.currency,
-        ]
-        table.writerow(row)
-    response = HttpResponse(text.getvalue(), content_type="text/csv; charset=utf-8")
+    names = _key_names(tenant, {line.name for line in report.lines}) if report.by == "key" else {}
+    columns = [report.by, *(["key_name"] if report.by == "key" else []), *_COUNTS, "cost", "currency"]
+    rows = ({report.by: _name(line, report.by), "key_name": names.get(line.name, "")} | _values(line, tenant.currency)
+            for line in report.lines)  # fmt: skip
     name = f"usage-{tenant.slug}-{report.span.name}-by-{'label' if report.by_label else report.by}.csv"
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
-    return response
+    return spreadsheet(columns, rows, numbers=[*_COUNTS, "cost"], name=name)
+
+
+def _name(line: figures.Figures, by: str) -> str:
+    return line.name if isinstance(line.name, str) else _moment(line.name, by)
+
+
+def _values(line: figures.Figures, currency: str) -> dict[str, Any]:
+    return {
+        "requests": line.requests,
+        "failed": line.errors,
+        "cancelled": line.cancelled,
+        "unpriced": line.unpriced,
+        "uncached_input_tokens": line.uncached_tokens,
+        "cached_input_tokens": line.cached_input_tokens,
+        "output_tokens": line.output_tokens,
+        "cost": None if line.amount is None else format(line.amount, "f"),
+        "currency": currency,
+    }
 
 
 def _report(request: PortalRequest) -> Report:
