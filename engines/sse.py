@@ -6,6 +6,8 @@ Beyond it, an event that the end of the body cuts off before its blank line stil
 last event is the one with the usage.
 """
 
+from engines.text_repair import repair_text
+
 _AFTER_BYTE_ORDER_MARK = b"\xef\xbb\xbfdata:"
 
 
@@ -16,7 +18,8 @@ class EventTooLarge(Exception):
 class Framer:
     """Feed it what was read; it gives back the data of every event that is complete.
 
-    Bytes stay bytes: no decoder ever sees half a character. `limit` bounds one event in bytes.
+    Bytes stay bytes until an event is complete: a character that two reads share comes whole. What an event holds that
+    is no Unicode is replaced (text_repair.py). `limit` bounds one event in bytes.
     """
 
     __slots__ = ("_data", "_limit", "_pending", "_rest", "_size", "_skip_lf")
@@ -88,7 +91,7 @@ class Framer:
 
     def _complete(self, events: list[bytes]) -> None:
         if self._data:
-            events.append(self._data[0] if len(self._data) == 1 else b"\n".join(self._data))
+            events.append(repair_text(self._data[0] if len(self._data) == 1 else b"\n".join(self._data)))
             self._data = []
             self._size = 0
 

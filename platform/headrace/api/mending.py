@@ -1,7 +1,6 @@
-"""JSON as some engines write it, made into JSON.
+"""JSON as some engines write it, made into JSON: Python's own writer knows NaN and infinities, which JSON does not.
 
-Python's own writer knows NaN and infinities, which JSON does not; and text cut between the two halves of a character
-leaves each half as an escape of its own, which no UTF-8 can hold.
+What is no Unicode in it was repaired before (engines/text_repair.py).
 """
 
 import json
@@ -21,10 +20,9 @@ def decode(decoder: msgspec.json.Decoder[T], data: bytes) -> T:
 
 
 def _mended(data: bytes) -> bytes:
-    """`data` with null for what is no number and U+FFFD for half a character. Raises msgspec.DecodeError."""
+    """`data` with null for what is no number. Raises msgspec.DecodeError."""
     try:
         value = json.loads(data, parse_constant=lambda _: None)
     except (ValueError, RecursionError) as error:
         raise msgspec.DecodeError(str(error)) from None
-    text = json.dumps(value, ensure_ascii=False)
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
+    return json.dumps(value, ensure_ascii=False).encode()

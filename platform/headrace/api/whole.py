@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from engines.errors import BadAnswer, Failed, Incomplete, UpstreamError
 from engines.refusals import told_error
+from engines.text_repair import repair_text
 from headrace.api import metrics
 from headrace.api.assembly import assemble
 from headrace.api.attempt import abort, may_run_on, open_upstream
@@ -110,6 +111,7 @@ class WholeAnswer:
         self._exchange.finish_reason = choices[-1]["finish_reason"]
 
     def _take(self, body: bytes) -> None:
+        body = repair_text(body)
         try:
             completion = decode(_completion, body)
             choices = _choices.decode(completion.choices)
