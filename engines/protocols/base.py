@@ -4,7 +4,7 @@ An engine is asked through its OpenAI-compatible chat endpoint. A protocol says 
 takes beyond OpenAI's schema, how an attempt is named so that it can be aborted, and how text is counted in its tokens.
 """
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import msgspec
@@ -80,7 +80,9 @@ class Protocol:
 
     def body(self, upstream: Upstream, fields: dict[str, Any], attempt: Attempt) -> dict[str, Any]:
         """The JSON body: the client's checked fields and ours. Ours win."""
-        body = {**fields, "model": upstream.model, "stream": attempt.stream}
+        # A field it does not know asks for nothing, or the chat was refused (`refused`).
+        known = {name: value for name, value in fields.items() if self._knows(name)}
+        body = {**known, "model": upstream.model, "stream": attempt.stream}
         body[self.max_tokens_field] = attempt.max_tokens
         if attempt.n > 1:
             body["n"] = attempt.n
@@ -92,12 +94,14 @@ class Protocol:
         """Headers of this attempt alone, beside the upstream's."""
         return {}
 
-    def refused(self, fields: Iterable[str]) -> str | None:
-        """The first of `fields` this engine would ignore although it changes the answer; None if it takes them all."""
-        for name in fields:
-            if name in self.lacks or (name in EXTENSIONS and name not in self.extensions):
-                return name
-        return None
+    def refused(self, fields: Mapping[str, Any]) -> str | None:
+        """The first of `fields` this engine would ignore although it changes the answer; None if it takes them all.
+
+        Values are JSON as the client wrote it."""
+        return next((name for name in fields if not self._knows(name)), None)
+
+    def _knows(self, name: str) -> bool:
+        return name not in self.lacks and (name not in EXTENSIONS or name in self.extensions)
 
     def stream_options(self) -> dict[str, bool]:
         return {"include_usage": True}

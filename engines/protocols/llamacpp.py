@@ -1,5 +1,6 @@
 """llama.cpp's server: closing the connection aborts a stream at once; no cache salt, so for demonstrations only."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -32,6 +33,7 @@ class _Slot(msgspec.Struct):
         return sum(each.n_decoded for each in tokens if each)
 
 
+_NO_TOOL = msgspec.Raw(b'"none"')
 _slots = msgspec.json.Decoder(list[_Slot])
 
 
@@ -46,7 +48,11 @@ class LlamaCpp(Protocol):
     token_per_event = True
     stops_whole = False  # it writes a whole answer to its end, whoever hangs up
 
+    def refused(self, fields: Mapping[str, Any]) -> str | None:
+        return super().refused(_without_tools(fields))
+
     def body(self, upstream: Upstream, fields: dict[str, Any], attempt: Attempt) -> dict[str, Any]:
+        fields = _without_tools(fields)
         body = super().body(upstream, fields, attempt)
         if (penalty := body.pop("repetition_penalty", None)) is not None:
             body["repeat_penalty"] = penalty
@@ -79,3 +85,10 @@ class LlamaCpp(Protocol):
             if (done := page.sum("llamacpp:tokens_predicted_total")) is not None and _SLOTS in answers:
                 reading.output_tokens = done + written
         return reading
+
+
+def _without_tools(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a chat whose `tool_choice` is none, without its tools: what is not there is not called."""
+    if fields.get("tool_choice") != _NO_TOOL:
+        return dict(fields)
+    return {name: value for name, value in fields.items() if name not in {"tools", "tool_choice"}}

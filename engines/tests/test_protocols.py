@@ -73,8 +73,22 @@ def test_it_translates_a_field_the_engine_calls_otherwise() -> None:
 
 
 def test_it_refuses_what_an_engine_would_pass_over() -> None:
-    refused = {name: protocol.refused(["temperature", "top_k", "tool_choice"]) for name, protocol in PROTOCOLS.items()}
+    fields = {"temperature": b"0.5", "top_k": b"4", "tool_choice": b'"required"'}
+    refused = {name: protocol.refused(fields) for name, protocol in PROTOCOLS.items()}
     assert refused == {"sglang": None, "vllm": None, "llamacpp": "tool_choice", "openai": "top_k"}
+
+
+def test_it_sends_nothing_an_engine_does_not_know() -> None:
+    """What is left of such a field asks for nothing: the rest is refused before."""
+    assert "top_k" not in body("openai")
+    assert "tool_choice" not in body("llamacpp", FIELDS | {"tool_choice": "auto"})
+
+
+def test_it_sends_no_tools_where_none_is_to_be_called() -> None:
+    none: dict[str, Any] = {"tools": msgspec.Raw(b"[1]"), "tool_choice": msgspec.Raw(b'"none"')}
+    assert PROTOCOLS["llamacpp"].refused(none) is None
+    assert not {"tools", "tool_choice"} & set(body("llamacpp", FIELDS | none))
+    assert {"tools", "tool_choice"} <= set(body("sglang", FIELDS | none))
 
 
 def test_it_aborts_by_name_with_the_admin_s_key_before_the_pool_s() -> None:

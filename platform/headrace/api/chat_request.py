@@ -5,8 +5,9 @@ from typing import Any
 import msgspec
 
 from headrace.api.errors import ApiError
-from headrace.api.fields import CHAT, Field
+from headrace.api.fields import CHAT
 from headrace.api.messages import BadMedia, Content, Messages, check
+from headrace.api.neutral import NEUTRAL, as_whole_number, is_neutral
 
 # With the client's own request id, this stays within what a record takes (16 KiB).
 _MOST_LABELS = 12 * 1024
@@ -14,9 +15,7 @@ _MOST_LABELS = 12 * 1024
 _FRAME_TOKENS = 12
 # The longest text that the templates of open models begin with by themselves has some 600 tokens (Mistral Small).
 _TEMPLATE_TOKENS = 2048
-# Values that ask for nothing, and are refused by some upstreams: empty lists, and vLLM's 0 for "no top_k".
-_NOTHING: dict[str, tuple[Any, ...]] = {"top_k": (0,)}
-_ANY_CHOICE = frozenset({b'"auto"', b'"none"'})
+_NO_TOOL = b'"none"'
 # OpenAI takes 0, which leaves the likeliest token; SGLang and vLLM want more than 0.
 _LEAST_TOP_P = msgspec.Raw(b"1e-06")
 _encode = msgspec.json.encode
@@ -28,6 +27,7 @@ _decoders = {name: msgspec.json.Decoder(field.type) for name, field in CHAT.item
 class ChatRequest(msgspec.Struct):
     """A checked chat. `passed` are the client's own bytes of each field the engine acts on.
 
+    neutral: those of them that ask for nothing, and are left out where an engine does not know them.
     max_tokens: None where the client left it out. schema_bytes: of tools and schemas, which are prompt too.
     tier: what the header x-headrace-tier says, for the conditions of routes. fallback: whether another upstream may be
     asked than the route's first for it.
@@ -43,8 +43,14 @@ class ChatRequest(msgspec.Struct):
     unknown: list[str]
     labels: dict[str, str]
     schema_bytes: int
+    neutral: frozenset[str] = frozenset()
     tier: str = ""
     fallback: bool = True
+
+    @property
+    def decisive(self) -> dict[str, msgspec.Raw]:
+        """The fields that change the answer, which an engine has to know."""
+        return {name: value for name, value in self.passed.items() if name not in self.neutral}
 
     @property
     def prompt_ceiling(self) -> int:
@@ -70,24 +76,24 @@ def parse(body: bytes, media_hosts: list[str]) -> ChatRequest:
     values: dict[str, Any] = {}
     passed: dict[str, msgspec.Raw] = {}
     unknown: list[str] = []
+    neutral: set[str] = set()
     for name, value in raw.items():
         field = CHAT.get(name)
-        if bytes(value) == b"null":
-            continue  # nothing is asked for: some clients name every field there is
+        if is_neutral(name, value):
+            if field is None or not _is_kept(name, value):
+                continue  # nothing is asked for: some clients name every field there is
+            neutral.add(name)
         if field is None:
             unknown.append(name)
+        elif field.kind == "neutral":
+            wanted = f"'{name}' is not supported with other than {NEUTRAL[name][0]!r}."
+            raise ApiError("unsupported_parameter", wanted, param=name)
         else:
-            checked = _check(name, value)
-            if field.kind == "drop":
-                _only_neutral(name, field, checked)
-            elif field.kind == "ours":
+            checked, value = _check(name, value)
+            if field.kind == "ours":
                 values[name] = checked
-            elif name == "stop" and not all(stops := [checked] if isinstance(checked, str) else checked):
-                # An empty one would end the answer at once, or is refused.
-                if kept := [text for text in stops if text]:
-                    passed[name] = msgspec.Raw(_encode(kept))
-            elif checked not in _NOTHING.get(name, ([], {})):
-                passed[name] = _LEAST_TOP_P if name == "top_p" and not checked else value
+            elif field.kind == "pass" and (sent := _as_sent(name, checked, value)) is not None:
+                passed[name] = sent
     _drop_idle_tool_fields(passed)
     for name in ("model", "messages"):
         if name not in values:
@@ -109,32 +115,50 @@ def parse(body: bytes, media_hosts: list[str]) -> ChatRequest:
         passed=passed,
         unknown=unknown,
         labels=_labels(values),
+        neutral=frozenset(neutral),
         schema_bytes=sum(len(bytes(passed[name])) for name in ("tools", "response_format") if name in passed),
     )
 
 
-def _check(name: str, value: msgspec.Raw) -> Any:
+def _check(name: str, value: msgspec.Raw) -> tuple[Any, msgspec.Raw]:
+    """The checked value, and its bytes: those of a whole number that was written as 2.0 are 2. Raises ApiError."""
     if name == "messages":
-        return value  # checked by its own decoder, once the rest is sound
+        return value, value  # checked by its own decoder, once the rest is sound
     try:
-        return _decoders[name].decode(value)
+        return _decoders[name].decode(value), value
     except (msgspec.DecodeError, RecursionError) as error:
+        if (number := as_whole_number(value)) is not None and bytes(number) != bytes(value):
+            return _check(name, number)
         raise ApiError("invalid_request", f"Invalid value for '{name}': {_told(error)}", param=name) from None
+
+
+def _is_kept(name: str, value: msgspec.Raw) -> bool:
+    """Whether a neutral value goes to engines that know its field: the model may come with another default."""
+    return bytes(value) != b"null" and (name == "tool_choice" or (CHAT[name].extension and CHAT[name].kind == "pass"))
+
+
+def _as_sent(name: str, checked: Any, value: msgspec.Raw) -> msgspec.Raw | None:
+    """A field's bytes as engines take them; None for what asks for nothing."""
+    if name == "stop":
+        stops = [checked] if isinstance(checked, str) else checked
+        if all(stops):
+            return value
+        # An empty one would end the answer at once, or is refused.
+        kept = [text for text in stops if text]
+        return msgspec.Raw(_encode(kept)) if kept else None
+    if name == "tool_choice" and (kind := getattr(checked, "type", "function")) != "function":
+        return msgspec.Raw(_encode(kind))  # as some libraries write `auto`
+    if (name == "top_k" and not checked) or (name == "chat_template_kwargs" and not checked.says_anything):
+        return None  # 0 is vLLM's way to say -1, and refused by others
+    return _LEAST_TOP_P if name == "top_p" and not checked else value
 
 
 def _drop_idle_tool_fields(passed: dict[str, msgspec.Raw]) -> None:
     """How tools are to be chosen, where there are none: some upstreams refuse it."""
     if "tools" not in passed:
         passed.pop("parallel_tool_calls", None)
-        if bytes(passed.get("tool_choice", b"")) in _ANY_CHOICE:
+        if bytes(passed.get("tool_choice", b"")) in {b'"auto"', _NO_TOOL}:
             del passed["tool_choice"]
-
-
-def _only_neutral(name: str, field: Field, value: Any) -> None:
-    if field.neutral is not None and value not in field.neutral:
-        raise ApiError(
-            "unsupported_parameter", f"'{name}' is not supported with other than {field.neutral[0]!r}.", param=name
-        )
 
 
 def _content(value: msgspec.Raw, media_hosts: list[str]) -> Content:

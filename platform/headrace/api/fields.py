@@ -1,7 +1,7 @@
 """The fields of a chat request: an allow-list. What stands here is checked; what does not is refused.
 
-Each field's kind is `pass` (to the engine), `ours` (Headrace acts on it and sends its own), or `drop` (it cannot change
-the answer). `neutral` values of a dropped field are the only ones allowed where others would change the answer.
+Each field's kind is `pass` (to the engine), `ours` (Headrace acts on it and sends its own), `drop` (it cannot change
+the answer) or `neutral` (it could: only the values of neutral.py are taken, which are dropped).
 Fields an engine could be abused with (rid, cache_salt, priority, lora_path, input_ids, ...) are not here: refused.
 """
 
@@ -36,6 +36,17 @@ class _Tool(msgspec.Struct):
     function: _Function
 
 
+class _Choice(msgspec.Struct):
+    """`{"type": "auto"}`, as libraries of other APIs write it, or a function by name."""
+
+    type: Literal["none", "auto", "required", "function"]
+    function: _Function | None = None
+
+    def __post_init__(self) -> None:
+        if self.type == "function" and self.function is None:
+            raise ValueError("a choice of type function names it")
+
+
 class _TemplateArguments(msgspec.Struct, forbid_unknown_fields=True):
     """Switches of chat templates. Others could replace the template itself."""
 
@@ -43,14 +54,17 @@ class _TemplateArguments(msgspec.Struct, forbid_unknown_fields=True):
     thinking: bool | None = None
     reasoning_effort: str | None = None
 
+    @property
+    def says_anything(self) -> bool:
+        return (self.enable_thinking, self.thinking, self.reasoning_effort) != (None, None, None)
+
 
 class Field(msgspec.Struct, frozen=True):
-    """How one field is treated. neutral: the values a dropped field may have (None = any)."""
+    """How one field is treated. extension: whether it is beyond OpenAI's schema, and not known to every engine."""
 
     type: Any
     kind: str = "pass"
     extension: bool = False
-    neutral: tuple[Any, ...] | None = None
 
 
 CHAT: dict[str, Field] = {
@@ -76,7 +90,7 @@ CHAT: dict[str, Field] = {
     "top_logprobs": Field(Annotated[int, Meta(ge=0, le=20)]),
     "response_format": Field(_Typed),
     "tools": Field(Annotated[list[_Tool], Meta(max_length=128)]),
-    "tool_choice": Field(Literal["none", "auto", "required"] | _Tool),
+    "tool_choice": Field(Literal["none", "auto", "required"] | _Choice),
     "parallel_tool_calls": Field(bool),
     "reasoning_effort": Field(Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
     # Harmless sampling extensions of open-weight engines.
@@ -92,6 +106,6 @@ CHAT: dict[str, Field] = {
     "prompt_cache_retention": Field(str, "drop"),
     "prediction": Field(Any, "drop"),
     # These could: only the value that changes nothing is taken.
-    "modalities": Field(list[str], "drop", neutral=(["text"],)),
-    "verbosity": Field(str, "drop", neutral=("medium",)),
+    "modalities": Field(Any, "neutral"),
+    "verbosity": Field(Any, "neutral"),
 }

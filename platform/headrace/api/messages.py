@@ -71,12 +71,13 @@ class ToolCall(msgspec.Struct):
 
 class Message(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """One message. What clients echo of an earlier answer goes on where it is prompt: refusal, and reasoning under
-    SGLang's name or vLLM's; and extra_content, as in a ToolCall. The rest (annotations, audio, reasoning_details, what
+    SGLang's name or vLLM's; and extra_content, as in a ToolCall. Content of null stays null: of a message with neither
+    content nor tool_calls engines say that it is none. The rest (annotations, audio, reasoning_details, what
     LiteLLM and OpenAI's SDK add) is taken and dropped, as is cache_control.
     """
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[Part] | None = None
+    content: str | list[Part] | UnsetType | None = UNSET
     name: Name | None = None
     tool_calls: list[ToolCall] | None = None
     tool_call_id: str | None = None
@@ -132,6 +133,8 @@ def check(messages: list[Message], media_hosts: list[str]) -> Content:
         message.annotations = message.audio = message.reasoning_details = message.cache_control = None
         message.provider_specific_fields = message.thinking_blocks = message.parsed = None
         message.tool_calls = message.tool_calls or None  # an empty list says nothing, and some upstreams refuse it
+        if message.content is UNSET and message.tool_calls is None and message.role == "assistant":
+            message.content = None
         other += _MESSAGE_TOKENS
         reasoning = (message.reasoning_content, message.reasoning)
         for text in (*reasoning, message.refusal, message.name, message.tool_call_id):

@@ -103,7 +103,7 @@ def check_unknown(chat: ChatRequest, route: Route) -> None:
 def fitting(gateway: Gateway, principal: Principal, chat: ChatRequest, route: Route, target: Target) -> Fit:
     """How the chat fits `target`, which has a replica. Raises ApiError with the reason why it does not."""
     upstream = target.replicas[0].upstream
-    refused = "n" if chat.n > 1 and not upstream.protocol.many_choices else upstream.protocol.refused(chat.passed)
+    refused = "n" if chat.n > 1 and not upstream.protocol.many_choices else upstream.protocol.refused(chat.decisive)
     if refused is not None:
         raise ApiError(
             "unsupported_parameter", f"The engine of this model does not support '{refused}'.", param=refused

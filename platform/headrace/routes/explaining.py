@@ -102,7 +102,7 @@ def _unfit(route: Route, question: Question, chat: ChatRequest | None) -> Callab
             return "it has no replica"
         protocol, window = target.replicas[0].upstream.protocol, target.window(route)
         if chat is not None:
-            refused = "n" if chat.n > 1 and not protocol.many_choices else protocol.refused(chat.passed)
+            refused = "n" if chat.n > 1 and not protocol.many_choices else protocol.refused(chat.decisive)
             if refused is not None:
                 return f"its engine does not support {refused}"
         output = min(route.default_max_tokens, max(1, window - want.prompt)) if most is None else most

@@ -5,8 +5,12 @@ import re
 from typing import Any
 
 import pytest
+from openai.types.chat.completion_create_params import CompletionCreateParamsBase, CompletionCreateParamsNonStreaming
 
+from engines.protocols.base import EXTENSIONS
 from headrace.api.chat_request import parse
+from headrace.api.fields import CHAT
+from headrace.api.neutral import NEUTRAL
 from headrace.api.tests.calling import Answer, Place
 
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}
@@ -39,6 +43,8 @@ def models(place: Place) -> dict[str, str]:
         "shared": place.add_model(cache_scope="shared"),
         "dropping": place.add_model(unknown_fields="drop"),
         "hosted": place.add_model(provider=True),
+        "llamacpp": place.add_model(url=f"{place.upstream.url}/", engine="llamacpp"),
+        "vllm": place.add_model(url=f"{place.upstream.url}//", engine="vllm"),
         "hosted and dropping": place.add_model(provider=True, unknown_fields="drop"),
         "small": place.add_model(context_window=2000, default_max_tokens=500),
     }
@@ -186,7 +192,8 @@ def test_it_rebuilds_messages_from_what_it_checked(place: Place) -> None:
     assert got[2] == {"role": "user", "content": [{"type": "text", "text": "Hm?"}]}
     assert got[3] == messages[3]
     assert got[4]["tool_calls"] == [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
-    assert set(got[4]) <= {"role", "content", "tool_calls"}
+    assert set(got[4]) == {"role", "content", "tool_calls"}
+    assert got[4]["content"] is None
     assert got[5] == messages[5]
     assert got[6]["reasoning_content"] == "Hm."
     assert got[7] == {"role": "assistant", "content": "Treize.", "reasoning": "Oh."}
@@ -203,7 +210,7 @@ def test_it_gives_google_s_models_back_what_they_signed(place: Place, models: di
         {"role": "tool", "tool_call_id": long_id, "content": "12"},
     ]
     got = sent(place, model=models["hosted"], messages=messages)["messages"]
-    assert got[1] == {"role": "assistant", "tool_calls": [call], "extra_content": signed}
+    assert got[1] == messages[1]
     assert got[2] == messages[2]
 
 
@@ -264,3 +271,74 @@ def test_it_keeps_user_metadata_and_the_client_s_id_as_labels(place: Place) -> N
     assert answer.id != "mine-1"
     assert labels(place.chat()) == {}
     assert len(labels(place.chat(headers={"x-request-id": "x" * 5000}))["client_request_id"]) == 128
+
+
+ALTERNATIVES: dict[str, list[Any]] = {
+    "n": [1.0],
+    "presence_penalty": [0.0],
+    "repetition_penalty": [1.0],
+    "min_p": [0.0],
+}
+CASES = [(name, value) for name, values in NEUTRAL.items() for value in [*values, *ALTERNATIVES.get(name, ()), None]]
+
+
+@pytest.mark.parametrize(("name", "value"), CASES, ids=[f"{name}={json.dumps(value)}" for name, value in CASES])
+def test_it_never_refuses_a_neutral_value(place: Place, models: dict[str, str], name: str, value: Any) -> None:
+    """Whatever engine is to take it; one that does not know the field does not get it."""
+    ours = name in {"stream", "stream_options", "tools", "tool_choice", "timings_per_token"}  # which we may send
+    for model in ("hosted", "llamacpp", "vllm"):
+        fields: dict[str, Any] = {"tools": [TOOL], name: value}
+        body = sent(place, model=models[model], **fields)
+        assert ours or (name in EXTENSIONS and model != "hosted") or name not in body
+
+
+def test_it_knows_a_neutral_value_of_every_field_that_has_one() -> None:
+    """Of OpenAI's own parameters these have none but null: a value of theirs always asks for something."""
+    always = {"audio", "max_completion_tokens", "max_tokens", "messages", "model", "moderation", "prediction"}
+    always |= {"prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "safety_identifier", "seed"}
+    always |= {"temperature", "top_p", "web_search_options"}
+    names = set(CompletionCreateParamsNonStreaming.__annotations__) | set(CompletionCreateParamsBase.__annotations__)
+    assert names - set(NEUTRAL) <= always
+    assert set(CHAT) - set(NEUTRAL) <= always
+
+
+@pytest.mark.parametrize("choice", ["auto", "none", {"type": "auto"}, {"type": "none"}])
+def test_it_serves_a_choice_that_leaves_tools_alone_wherever_it_would_without_it(
+    place: Place, models: dict[str, str], choice: Any
+) -> None:
+    """As LlamaIndex, pydantic-ai, Vercel's AI SDK and openai-node's runTools write it beside tools."""
+    kind = choice if isinstance(choice, str) else choice["type"]
+    body = sent(place, model=models["llamacpp"], tools=[TOOL], tool_choice=choice)
+    assert ("tools" in body, "tool_choice" in body) == (kind == "auto", False)
+    assert sent(place, tools=[TOOL], tool_choice=choice)["tool_choice"] == kind
+    for forced in ("required", {"type": "required"}, {"type": "function", "function": {"name": "weather"}}):
+        refused = place.chat(model=models["llamacpp"], tools=[TOOL], tool_choice=forced)
+        assert (refused.status, refused.error["param"]) == (400, "tool_choice")
+
+
+def test_it_takes_a_whole_number_however_it_is_written(place: Place) -> None:
+    body = place.body(seed=7, top_k=40, top_logprobs=2, logprobs=True, max_tokens=5)
+    raw = json.dumps(body).replace(": 7", ": 7.0").replace(": 40", ": 4e1").replace(": 2", ": 2.0")
+    assert place.send(raw.replace('"max_tokens": 5', '"max_tokens": 5.0, "n": 2.00').encode()).status == 200
+    got = place.seen()["body"]
+    assert [got[name] for name in ("seed", "top_k", "top_logprobs", "max_tokens", "n")] == [7, 40, 2, 5, 2]
+    assert all(type(got[name]) is int for name in ("seed", "top_k", "top_logprobs", "max_tokens", "n"))
+
+
+@pytest.mark.parametrize("served_by", ["sglang", "llamacpp"])
+def test_it_keeps_the_null_of_a_message_without_content(place: Place, models: dict[str, str], served_by: str) -> None:
+    """llama.cpp refuses a message with neither content nor calls, but not one whose content is null."""
+    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    echoes: list[dict[str, Any]] = [
+        {"role": "assistant", "content": None},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": None},
+        {"role": "assistant", "content": None, "refusal": "No."},
+        {"role": "user", "content": "Hm?"},
+    ]
+    model = place.world.model if served_by == "sglang" else models[served_by]
+    assert sent(place, model=model, messages=echoes)["messages"] == echoes
+    bare = [{"role": "assistant"}, {"role": "assistant", "tool_calls": []}, {"role": "assistant", "refusal": "No."}]
+    got = sent(place, model=model, messages=[*bare, echoes[-1]])["messages"]
+    assert [message["content"] for message in got] == [None, None, None, "Hm?"]
