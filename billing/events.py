@@ -31,7 +31,7 @@ LARGEST_SMALL = 2**15 - 1
 _STATUSES, _SOURCES = frozenset(Status.values), frozenset(UsageSource.values)
 # JSON has a NUL as this escape only, so that one search of the text mostly spares one of each field.
 _NUL = b"\\u0000"
-_COST = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?")
+_COST = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,12})?")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _decoder = msgspec.json.Decoder(UsageEvent)
 _encode = msgspec.json.encode
@@ -101,8 +101,9 @@ def _check_texts(event: UsageEvent, labels: bytes, *, may_hold_nul: bool) -> Non
 
 def _check_numbers(event: UsageEvent) -> None:
     for name in TOKENS:
-        if not 0 <= getattr(event, name) <= MOST_TOKENS:
-            raise BadEvent(f"{name} is not within 0 and {MOST_TOKENS}")
+        least = 0 if event.part == 0 else -MOST_TOKENS
+        if not least <= getattr(event, name) <= MOST_TOKENS:
+            raise BadEvent(f"{name} is not within {least} and {MOST_TOKENS}")
     if event.part == 0 and event.cached_input_tokens > event.input_tokens:
         raise BadEvent("cached_input_tokens are more than input_tokens, of which they are a part")
     if event.part == 0 and event.reasoning_tokens > event.output_tokens:
@@ -141,19 +142,20 @@ def _moment(name: str, text: str) -> datetime:
 
 
 def _cost(event: UsageEvent) -> Decimal | None:
-    """The exact cost, with its ceiling in 1e-9 units beside it: of a record; a correction's is a difference of two."""
+    """The exact cost, with its ceiling in 1e-9 units beside it. Only a correction's may be negative: a difference."""
     if event.cost is None:
         if event.cost_nano is not None:
             raise BadEvent("cost_nano without a cost")
         if event.rates is not None:
             raise BadEvent("rates without a cost")
         return None
-    if not _COST.fullmatch(event.cost):
+    if not _COST.fullmatch(event.cost) or (event.part == 0 and event.cost.startswith("-")):
         raise BadEvent("cost is not a decimal of at most 12 places")
     cost = Decimal(event.cost)
     if event.part == 0 and event.cost_nano != ceil(cost * 10**9):
         raise BadEvent("cost_nano is not the ceiling of cost in 1e-9 units")
-    if event.cost_nano is not None and not 0 <= event.cost_nano < 2**63:
+    least_nano = 0 if event.part == 0 else -(2**63)
+    if event.cost_nano is not None and not least_nano <= event.cost_nano < 2**63:
         raise BadEvent("cost_nano is negative or too large")
     if event.rates is not None and not _is_at_rates(event, cost):
         raise BadEvent("cost is not what the tokens cost at the rates")

@@ -29,6 +29,9 @@ _SAME = (
 )  # fmt: skip
 
 
+_NO_TOKENS = {"input_tokens": 0, "cached_input_tokens": 0, "output_tokens": 0}
+
+
 @dataclass
 class LatePricing:
     """Rows that were given a price, by its version; and those that none fits, by (tenant, model, currency)."""
@@ -90,7 +93,6 @@ def _unpriced_rows(tenant: str | None) -> Iterator[UsageRecord]:
     """Rows with tokens and no price that no correction has priced, found by the hours that have any."""
     for slug, first, last in _spans(tenant):
         rows = UsageRecord.rows.of(slug).filter(
-            Q(input_tokens__gt=0) | Q(output_tokens__gt=0),
             price=None,
             admitted_at__gte=first,
             admitted_at__lt=last + timedelta(hours=2),  # an hour has ninety minutes where clocks go back by thirty
@@ -98,12 +100,13 @@ def _unpriced_rows(tenant: str | None) -> Iterator[UsageRecord]:
         priced_later = UsageRecord.rows.filter(
             request_id=OuterRef("request_id"), admitted_at=OuterRef("admitted_at"), part=PRICED_PARTS + OuterRef("part")
         )
-        rows = rows.exclude(kind=SHADOW).exclude(Exists(priced_later))
+        rows = rows.exclude(kind=SHADOW).exclude(Exists(priced_later)).exclude(**_NO_TOKENS)
         yield from rows.order_by("admitted_at", "request_id", "part").iterator(chunk_size=BATCH)
 
 
 def _spans(tenant: str | None) -> Iterable[tuple[str, datetime, datetime]]:
-    hours = UsageHour.objects.filter(Q(input_tokens__gt=0) | Q(output_tokens__gt=0), price="").exclude(kind=SHADOW)
+    # An hour whose tokens a correction took back has rows of both.
+    hours = UsageHour.objects.filter(~Q(**_NO_TOKENS) | Q(corrections__gt=0), price="").exclude(kind=SHADOW)
     if tenant is not None:
         hours = hours.of(tenant)
     return hours.order_by("tenant").values_list("tenant").annotate(Min("hour"), Max("hour")).order_by(F("tenant"))

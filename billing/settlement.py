@@ -2,7 +2,8 @@
 
 A request's own process settles it in the normal case (headrace/api/settler.py). When that process died or froze past
 its lease, the reaper settles with the last progress it reported. When it comes back after all, the difference is
-appended as a correction: nothing is charged twice, and nothing that was delivered is lost.
+appended as a correction: record and correction together are what the client received, in every class of tokens. Where
+the progress was an estimate, the difference may be less than nothing: what was charged too much is given back.
 """
 
 import logging
@@ -19,6 +20,7 @@ log = logging.getLogger("headrace.ledger")
 
 _encode = msgspec.json.encode
 _NOTHING = {INPUT_TOKENS: 0, OUTPUT_TOKENS: 0, COST: 0}
+_TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens")
 
 
 class Remembered(msgspec.Struct):
@@ -96,14 +98,6 @@ def remembered(tombstone: str) -> Remembered:
 
 
 def correction(event: UsageEvent, reaped: Remembered) -> UsageEvent | None:
-    """What `event` adds to that which a reaper charged, never negative; None if nothing."""
-    late = msgspec.structs.replace(
-        event,
-        part=1,
-        input_tokens=max(0, event.input_tokens - reaped.input_tokens),
-        cached_input_tokens=max(0, event.cached_input_tokens - reaped.cached_input_tokens),
-        output_tokens=max(0, event.output_tokens - reaped.output_tokens),
-        reasoning_tokens=max(0, event.reasoning_tokens - reaped.reasoning_tokens),
-    )
-    late.cached_input_tokens = min(late.cached_input_tokens, late.input_tokens)
-    return priced(late) if late.input_tokens or late.output_tokens else None
+    """What `event` says beyond that which a reaper charged: signed differences; None if there are none."""
+    differences = {name: getattr(event, name) - getattr(reaped, name) for name in _TOKENS}
+    return priced(msgspec.structs.replace(event, part=1, **differences)) if any(differences.values()) else None

@@ -21,13 +21,14 @@ PRICED_PARTS = 10_000  # it is part PRICED_PARTS + n of a row of part n: priced 
 
 
 class UsageEvent(msgspec.Struct, kw_only=True):
-    """One request's use (part 0), or what a late word adds to it (part >= 1: token fields are differences, >= 0).
+    """One request's use (part 0), or what a late word changes of it (part >= 1: signed differences of tokens and cost).
 
-    Tokens are counts; `cached_input_tokens` is a subset of `input_tokens`, `reasoning_tokens` of `output_tokens`.
-    Durations are milliseconds; `ttft_ms` and `tpot_ms` are None where no token came. `cost` is exact, in `currency`,
-    and None while unpriced; `cost_nano` is its ceiling in 1e-9 units; `price` is the version of the price in force when
-    the request was admitted, for the target that served it, `rates` what it says (pricing.py). Times are ISO 8601 in
-    UTC with milliseconds; `admitted_at` is the millisecond inside the request's UUIDv7, never a second clock's reading.
+    Tokens are counts; `cached_input_tokens` is a subset of `input_tokens`, `reasoning_tokens` of `output_tokens`: in a
+    record, and in a record with its corrections added. Durations are milliseconds; `ttft_ms` and `tpot_ms` are None
+    where no token came. `cost` is exact, in `currency`, and None while unpriced; `cost_nano` is its ceiling in 1e-9
+    units; `price` is the version of the price in force when the request was admitted, for the target that served it,
+    `rates` what it says (pricing.py). Times are ISO 8601 in UTC with milliseconds; `admitted_at` is the millisecond
+    inside the request's UUIDv7, never a second clock's reading.
     """
 
     v: int = VERSION

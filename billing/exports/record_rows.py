@@ -12,7 +12,7 @@ from billing.models import InvoiceLine
 COLUMNS = ("invoice_number", "line", "part", *FIELDS)
 NUMBERS = (
     "line", "part", "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cost", "queue_ms",
-    "ttft_ms", "tpot_ms", "fallback",
+    "ttft_ms", "tpot_ms", "fallback", "uncached_input_tokens",
 )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from django.db.models import Max, Min, Q
+from django.db.models import Max, Min
 
 from billing.invoicing.periods import Period, calendar_of
 from billing.models import BillingAccount, Invoice, LateUsage, UsageHour
@@ -35,7 +35,7 @@ def needed_by_invoices(month: date) -> str | None:
 def _used(start: datetime, end: datetime) -> Iterator[tuple[str, str, Period]]:
     """Each tenant's periods with use within [start, end), by currency."""
     hours: Any = UsageHour.objects.filter(hour__gt=start - _HOUR, hour__lt=end).exclude(kind=SHADOW)
-    hours = hours.filter(Q(input_tokens__gt=0) | Q(output_tokens__gt=0)).order_by()
+    hours = hours.exclude(input_tokens=0, cached_input_tokens=0, output_tokens=0).order_by()
     spans = hours.values_list("tenant", "currency").annotate(Min("hour"), Max("hour")).order_by("tenant", "currency")
     for tenant, currency, first, last in spans:
         calendar = calendar_of(tenant)

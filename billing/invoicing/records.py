@@ -13,9 +13,9 @@ from billing.models import DroppedMonth, InvoiceLine, LateUsage, UsageHour, Usag
 from billing.usage import SHADOW
 
 _COUNTED = {
-    TokenClass.UNCACHED: Q(input_tokens__gt=F("cached_input_tokens")),
-    TokenClass.CACHED: Q(cached_input_tokens__gt=0),
-    TokenClass.OUTPUT: Q(output_tokens__gt=0),
+    TokenClass.UNCACHED: ~Q(input_tokens=F("cached_input_tokens")),
+    TokenClass.CACHED: ~Q(cached_input_tokens=0),
+    TokenClass.OUTPUT: ~Q(output_tokens=0),
 }
 
 
@@ -66,8 +66,11 @@ def records_behind(line: InvoiceLine) -> Behind:
 
 def _stated(line: InvoiceLine) -> Q:
     """What records and hours have in common with the line, their time aside."""
-    facts = Q(project=line.project, model=line.model, price=line.price, currency=line.invoice.currency)
-    return _COUNTED[TokenClass(line.token_class)] & facts
+    return _COUNTED[TokenClass(line.token_class)] & _facts(line)
+
+
+def _facts(line: InvoiceLine) -> Q:
+    return Q(project=line.project, model=line.model, price=line.price, currency=line.invoice.currency)
 
 
 def first_records(line: InvoiceLine, most: int) -> list[UsageRecord]:
@@ -90,9 +93,9 @@ def first_records(line: InvoiceLine, most: int) -> list[UsageRecord]:
 def _spans(line: InvoiceLine, wanted: int) -> tuple[list[tuple[datetime, datetime]], bool]:
     """The times of the first hours with so many rows, and whether they are all there are."""
     period = calendar_of(line.invoice.tenant_id).period(line.period)
-    hours = UsageHour.objects.of(line.invoice.tenant_id).filter(
-        _stated(line), hour__gte=period.start, hour__lt=period.end
-    )
+    # A correction may have taken back in an hour what a record of it had.
+    counted = _stated(line) | (Q(corrections__gt=0) & _facts(line))
+    hours = UsageHour.objects.of(line.invoice.tenant_id).filter(counted, hour__gte=period.start, hour__lt=period.end)
     counts = hours.order_by("hour").values_list("hour").annotate(rows=Sum(F("requests") + F("corrections")))
     spans: list[tuple[datetime, datetime]] = []
     for hour, rows in counts.exclude(kind=SHADOW)[:wanted]:

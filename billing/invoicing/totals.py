@@ -3,7 +3,7 @@
 Every line is rounded once, half to even, to the currency's minor unit, and the invoice is the sum of its lines:
 
     discount     - discount_percent x the exact (unrounded) amounts of usage, at most their rounded sum; the same
-                 again for adjustments
+                 again for adjustments, which may be less than nothing: then it takes the discount on them back
     minimum fee  what this period's usage after its discount lacks of the fee; its amount makes usage, discount, fee
                  together the fee to the last minor unit. Adjustments come on top
     credits      oldest first, as far as the sum of the lines so far, in whole minor units
@@ -47,8 +47,9 @@ def with_totals(
     for group, name in ((usage, "Discount"), (late, "Discount on adjustments")):
         exact = -percent_of(exact_sum(group), terms.discount_percent)
         if exact:
-            most = max(rounded(exact, currency), -amount_sum(group))
-            discount = line(Kind.DISCOUNT, f"{name}, {plain(terms.discount_percent)} %", exact, most)
+            most = min if exact > 0 else max
+            amount = most(rounded(exact, currency), -amount_sum(group))
+            discount = line(Kind.DISCOUNT, f"{name}, {plain(terms.discount_percent)} %", exact, amount)
             all_lines.append(discount)
             group.append(discount)
     missing = terms.minimum_fee - exact_sum(usage)

@@ -105,7 +105,8 @@ class UsageRecord(Usage):
 
 
 class UsageCorrection(Usage):
-    """What a record's request used beyond the record: differences, never negative. `record` names the request."""
+    """What a record's request used beyond the record: signed differences. Less than nothing gives back what an estimate
+    had charged too much; record and corrections together are never negative, in no class of tokens and in no sum."""
 
     id = models.TextField(primary_key=True)
     request_id = models.UUIDField()

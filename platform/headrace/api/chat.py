@@ -11,7 +11,7 @@ from headrace.api.admission import admit
 from headrace.api.attempts import answer_by_any, cause
 from headrace.api.authentication import authenticate
 from headrace.api.chat_request import parse
-from headrace.api.errors import ApiError, from_upstream
+from headrace.api.errors import ApiError, from_upstream, lease_lost
 from headrace.api.exchange import ClientLeft, Exchange
 from headrace.api.gateway import Gateway
 from headrace.api.places import FALLBACK, fallback_of
@@ -71,7 +71,11 @@ class ChatConsumer(StreamingConsumer):
                 raise  # the server ends us, not the client
         else:
             counts = await gateway.settler.finish(exchange, "ok")
-            await answer.complete(counts)
+            if exchange.is_reaped and not chat.stream:
+                # It is settled as one that got nothing, and its client may have asked again: nobody pays for this one.
+                await answer.fail(lease_lost())
+            else:
+                await answer.complete(counts)
 
     def leave(self, work: "asyncio.Task[None]") -> None:
         if self._exchange is None:

@@ -103,6 +103,11 @@ class ApiError(Exception):
         ]
 
 
+def lease_lost() -> ApiError:
+    """The process stood still, or was cut off from Redis, past the lease of the request: a reaper has settled it."""
+    return ApiError("lease_lost", "The gateway lost its hold on this request.")
+
+
 def from_upstream(error: engine.UpstreamError) -> ApiError:
     """What the client is told of an upstream's failure. Nothing of the upstream's own text passes."""
     match error:

@@ -93,6 +93,7 @@ class Exchange:
         self.interruption: Exception | None = None
         self.expiry: TimedOut | None = None  # why its attempt, and it alone, has to end
         self.is_ending = False  # whether its settlement has begun
+        self.is_reaped = False  # whether a reaper settled it first, so that it goes on no longer
 
     # --- how far it is ------------------------------------------------------------------------------------------------
     @property
@@ -132,6 +133,8 @@ class Exchange:
 
     def counts(self, bytes_per_token: float) -> Counts:
         """What would be billed if it ended now."""
+        if self.is_reaped and not self.chat.stream:
+            return Counts()  # an answer that is not given any more
         protocol = self.replica.upstream.protocol
         if self.is_blind:
             # The answer was given up unseen: an engine stopped with its connection, a provider went on to the end.
@@ -154,7 +157,8 @@ class Exchange:
         """For the hold: what a reaper would settle with. Empty while the upstream was not opened."""
         if not self.opened:
             return b""
-        counts = self.counts(bytes_per_token)
+        # Of a whole answer its client has nothing yet.
+        counts = self.counts(bytes_per_token) if self.chat.stream else Counts()
         return _encode(
             Progress(
                 input_tokens=counts.input_tokens,
@@ -226,6 +230,14 @@ class Exchange:
         self.meter = self._new_meter()
         self.attempt = self.attempt_at = self.last_byte_at = self.finish_reason = self.counted_prompt = None
         self.last_event_at = time.monotonic()
+
+    def excuse(self, seconds: float) -> None:
+        """Its process stood still for so long, which is neither its upstream's silence nor its client's."""
+        self.last_event_at += seconds
+        if self.attempt_at is not None:
+            self.attempt_at += seconds
+        if self.sending_since is not None:
+            self.sending_since += seconds
 
     # --- interrupting it ----------------------------------------------------------------------------------------------
     def interrupt(self, reason: Exception) -> None:

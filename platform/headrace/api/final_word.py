@@ -12,29 +12,39 @@ _encode = msgspec.json.encode
 
 
 class FinalWord(msgspec.Struct):
-    """used: by measure, what the meters keep. taken: the hold's meters, as JSON. event: the usage record."""
+    """used: by measure, what the meters keep. taken: the hold's meters, as JSON. event: the usage record.
+
+    is_received: whether what the event counts has reached the request's client. Where a reaper was first, only that is
+    added to what it charged. was_reaped: whether it is known that a reaper was first.
+    """
 
     request_id: str
     used: dict[str, int]
     taken: str
     event: UsageEvent
+    is_received: bool = True
+    was_reaped: bool = False
 
 
 async def deliver(client: "redis.asyncio.Redis", word: FinalWord) -> None:
-    """Settle by `word`; if a reaper was first, append the difference. May be repeated. Raises redis.RedisError."""
+    """Settle by `word`; if a reaper was first, note so in it and append the difference, if it was received.
+
+    May be repeated. Raises redis.RedisError.
+    """
     taken = word.taken.encode()
     answer = await holds.settle(
         client, request_id=word.request_id, used=word.used, event=_encode(word.event), taken=taken
     )
     if not answer.startswith("reaped:"):
         return
+    word.was_reaped = True
     reaped = remembered(answer)
-    late = correction(word.event, reaped)
+    late = correction(word.event, reaped) if word.is_received else None
     more = {}
     if late:
         limited = reaped.input_tokens if reaped.limited_input_tokens is None else reaped.limited_input_tokens
         more = {
-            INPUT_TOKENS: max(0, word.used.get(INPUT_TOKENS, word.event.input_tokens) - limited),
+            INPUT_TOKENS: word.used.get(INPUT_TOKENS, word.event.input_tokens) - limited,
             OUTPUT_TOKENS: late.output_tokens,
             COST: late.cost_nano or 0,
         }

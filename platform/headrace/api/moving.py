@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import msgspec
 import redis
 
-from headrace.api.errors import ApiError
+from headrace.api.errors import ApiError, lease_lost
 from headrace.api.exchange import Exchange
 from headrace.api.fit import Fit, Place
 from headrace.api.gateway import Gateway
@@ -120,7 +120,7 @@ async def _rejoin(gateway: Gateway, exchange: Exchange, found: list[Place], wait
 def _is_moved(said: str) -> bool:
     """Whether the hold is at its next place. Raises ApiError where the request cannot go on."""
     if said == "gone":
-        raise ApiError("lease_lost", "The gateway lost its hold on this request.")
+        raise lease_lost()
     if said == "away":
         raise ApiError("redis_unavailable", "Limits cannot be checked right now.", retry_after=1)
     return said == "moved"

@@ -16,7 +16,7 @@ from django.conf import settings
 
 from billing.usage import SHADOW
 from engines.errors import TimedOut
-from headrace.api.errors import ApiError
+from headrace.api.errors import ApiError, lease_lost
 from headrace.api.estimate import Estimator
 from headrace.api.exchange import ClientLeft, Exchange
 from tenants.meters import holds
@@ -44,6 +44,8 @@ class Pulse:
         self._running: dict[str, Exchange] = {}
         self._is_renewing = True
         self._life = ""  # of the data in Redis: another's are not those our holds were in
+        self._beat_at: float | None = None  # when deadlines were last looked at
+        self._confirming: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
         return len(self._running)
@@ -60,10 +62,21 @@ class Pulse:
         return {e.replica.name for e in self._running.values() if e.has_first_byte and e.last_event_at >= since}
 
     async def watch(self) -> None:
-        """Interrupt whatever passed one of its deadlines; for ever."""
+        """Interrupt whatever passed one of its deadlines; for ever.
+
+        The time in which the process itself stood still counts against no upstream and no client.
+        """
+        self._beat_at = time.monotonic()
         while True:
             await asyncio.sleep(BEAT_SECONDS)
             now = time.monotonic()
+            still = now - self._beat_at - BEAT_SECONDS
+            if still > self._doubtful_after:
+                log.warning("the process stood still for %.1f s", still)
+                self._begin_confirming()
+                for exchange in self._running.values():
+                    exchange.excuse(still)
+            self._beat_at = now
             for exchange in list(self._running.values()):
                 reason = overdue(exchange, now)
                 if isinstance(reason, TimedOut) and reason.which == "first_byte":
@@ -73,6 +86,39 @@ class Pulse:
                 elif (due := exchange.on_silence) is not None:
                     due(now)
 
+    # --- after a time in which the process stood still --------------------------------------------------------------
+    @property
+    def _doubtful_after(self) -> float:
+        return self._lease / 3
+
+    def is_in_doubt(self) -> bool:
+        """Whether this process stood still so long that leases may have ended, and has not asked Redis since."""
+        if self._confirming is not None:
+            return True
+        return self._beat_at is not None and time.monotonic() - self._beat_at - BEAT_SECONDS > self._doubtful_after
+
+    async def confirm(self) -> None:
+        """Renew all leases now; requests that a reaper has settled meanwhile are interrupted before this returns.
+
+        What is read from an upstream while `is_in_doubt` must not be relayed, nor billed, before that. Where Redis does
+        not answer, requests go on, as they do in any outage of it.
+        """
+        self._begin_confirming()
+        assert self._confirming is not None
+        await asyncio.shield(self._confirming)
+
+    def _begin_confirming(self) -> None:
+        if self._confirming is None:
+            self._confirming = asyncio.create_task(self._confirm())
+
+    async def _confirm(self) -> None:
+        try:
+            await self._renew_all(list(self._running.values()))
+        finally:
+            self._beat_at = time.monotonic() if self._beat_at is not None else None
+            self._confirming = None
+
+    # --- leases -----------------------------------------------------------------------------------------------------
     async def renew_for_ever(self) -> None:
         """Prolong all leases every third of a lease, and tell of newly opened upstreams within a beat.
 
@@ -85,8 +131,11 @@ class Pulse:
             chosen = [each for each in self._running.values() if due or (each.opened and not each.announced)]
             if due:
                 last = time.monotonic()
-            for start in range(0, len(chosen), _BATCH):
-                await self._renew(chosen[start : start + _BATCH])
+            await self._renew_all(chosen)
+
+    async def _renew_all(self, exchanges: list[Exchange]) -> None:
+        for start in range(0, len(exchanges), _BATCH):
+            await self._renew(exchanges[start : start + _BATCH])
 
     async def _is_another_life(self) -> bool:
         """Whether Redis has lost its data since this was last asked."""
@@ -119,7 +168,8 @@ class Pulse:
         for exchange in exchanges:
             exchange.announced = exchange.announced or progress[exchange.id] != b""
             if states[exchange.id] in {"reaped", "ended"} and exchange.id in self._running:
-                exchange.interrupt(ApiError("lease_lost", "The gateway lost its hold on this request."))
+                exchange.is_reaped = exchange.is_reaped or not exchange.is_ending
+                exchange.interrupt(lease_lost())
 
     def _progress(self, exchange: Exchange) -> bytes:
         try:

@@ -86,11 +86,18 @@ class Settler:
             used=_used(exchange, status, counts) | {COST: event.cost_nano or 0},
             taken=exchange.taken.as_json().decode(),
             event=event,
+            is_received=exchange.chat.stream,  # a whole answer is given once it is settled
         )
         try:
             await deliver(self._redis, word)
         except redis.RedisError:
+            # One that is not known to be reaped is given, whatever becomes of Redis.
+            word.is_received = word.is_received or (status == "ok" and not word.was_reaped)
             await self._spool.append(word)
+        if word.was_reaped:
+            exchange.is_reaped = True
+            if not word.is_received:
+                counts, event = Counts(), exchange.record("error" if status == "ok" else status, Counts())
         self._tell(exchange, event, counts)
         return counts
 

@@ -75,6 +75,8 @@ class StreamedAnswer:
         framer = Framer()
         exchange = self._exchange
         while piece := await self._more(answer):
+            if self._gateway.pulse.is_in_doubt():
+                await self._gateway.pulse.confirm()
             ended = False
             for data in framer.feed(piece):
                 ended = self._event(data)
@@ -153,18 +155,22 @@ class StreamedAnswer:
         """Send what is held; nothing before the first byte, so that a failure until then can have its own status."""
         if not self._held or not self._exchange.has_first_byte:
             return
+        await self._end_comment()  # whoever is interrupted here still has what is held
         body = self._held[0] if len(self._held) == 1 else b"".join(self._held)
         self._held.clear()
         await self._write(body)
 
     async def _write(self, body: bytes, *, more: bool = True) -> None:
-        exchange = self._exchange
-        exchange.sending_since = time.monotonic()
+        await self._end_comment()
+        await self._send(body, more=more)
+        self._exchange.last_event_at = time.monotonic()
+
+    async def _end_comment(self) -> None:
+        """Wait until a comment that is being written has been."""
         if self._comment is not None:
+            self._exchange.sending_since = time.monotonic()
             await asyncio.wait({self._comment})
             self._comment = None
-        await self._send(body, more=more)
-        exchange.last_event_at = time.monotonic()
 
     async def _send(self, body: bytes, *, more: bool = True) -> None:
         exchange = self._exchange

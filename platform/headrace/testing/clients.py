@@ -139,11 +139,13 @@ def head(world: World, *, secret: str | None = None, name: str = "", length: int
 
 @dataclass
 class Stream:
-    """A stream read to its end in the background. `events` have come; `end` is DONE, an error's code or "cut"."""
+    """A stream read to its end in the background. `events` have come, and in them `tokens` of the script; `end` is
+    DONE, an error's code or "cut"."""
 
     name: str
     caller: Caller
     events: int = 0
+    tokens: int = 0
     end: str = ""
     following: "asyncio.Task[None] | None" = None
 
@@ -159,6 +161,7 @@ class Stream:
                     self.end = str(json.loads(data)["error"]["code"])
                 else:
                     self.events += 1
+                    self.tokens += data.count('"content":"tok')
         except ConnectionError:
             self.end = "cut"
         finally:

@@ -36,8 +36,11 @@ def settled(valkey: "redis.Redis", world: World, requests: int, *, seconds: floa
     assert not [key for key, times in counted.items() if times > 1], "an event was appended twice"
     assert len([part for _, part in counted if part == 0]) == requests
     for event in found:
-        assert min(event[name] for name in event if name.endswith("_tokens")) >= 0, event
-        assert event["cached_input_tokens"] <= event["input_tokens"], event
+        if event["part"] == 0:
+            assert min(event[name] for name in event if name.endswith("_tokens")) >= 0, event
+            assert event["cached_input_tokens"] <= event["input_tokens"], event
+    inputs, cached, outputs = (charged(found, f"{name}_tokens") for name in ("input", "cached_input", "output"))
+    assert all(0 <= cached[name] <= inputs[name] and outputs[name] >= 0 for name in inputs), found
     return found
 
 

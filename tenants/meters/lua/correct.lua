@@ -1,7 +1,7 @@
 -- The late word of a request that a reaper settled first: append the difference, charge it, close the tombstone.
 -- KEYS: tombstone, usage stream.
 -- ARGV: the tombstone as it was read, event JSON ('' when there is no difference), tombstone seconds, meters JSON,
---       difference JSON {measure: amount}.
+--       difference JSON {measure: amount}, each may be negative.
 -- Answer: 'corrected' | 'ended' (somebody was first).
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 'ended' end
 local now = clock()

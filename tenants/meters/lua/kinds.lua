@@ -5,7 +5,7 @@
 --       left. 'limited', 'occupied' (only by what runs, and may give back), 'rebuilding': it may after wait_ms.
 --   take(key, limit, amount, now)
 --   give(key, limit, amount, used, now)  the hold of `amount` ends and `used` of it was really used
---   charge(key, limit, amount, now)      use that no hold covered
+--   charge(key, limit, amount, now)      use that no hold covered; a negative amount gives back what was charged
 -- Limits and amounts are decimal strings. A new kind is one more table; admit and settle know none of them by name.
 local kinds = {}
 

@@ -46,7 +46,7 @@ for _, entry in ipairs(redis.call('XRANGE', KEYS[2], '-', '+')) do
   local text = entry[2][2] or ''
   local event = decoded(text)
   -- From the text: cjson's numbers end at 2^53. Inside a label the quotes would be escaped.
-  local cost = string.match(text, '"cost_nano":%s*(%d+)')
+  local cost = string.match(text, '"cost_nano":%s*(%-?%d+)')
   local name = tostring(event.request_id) .. '/' .. tostring(event.part)
   if cost and not seen[name] then
     seen[name] = true

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import redis
 import redis.asyncio
 
 from billing.models import UsageRecord
+from billing.pricing import Rates
 from billing.settlement import reap_expired
-from billing.usage import Progress, UsageEvent, iso, new_request_id
+from billing.usage import Progress, UsageEvent, iso, new_request_id, priced
 from headrace.api.final_word import FinalWord, deliver
 from headrace.api.tests.conftest import QUICK
 from headrace.stack.parts.celery import Beat, Worker
@@ -24,7 +26,7 @@ from headrace.testing.web import ROOT
 from headrace.testing.world import at_rest
 from tenants.meters import holds
 from tenants.meters.holds import Taken
-from tenants.meters.meter import CONCURRENCY, INPUT_TOKENS, OUTPUT_TOKENS, meters_of
+from tenants.meters.meter import CONCURRENCY, COST, INPUT_TOKENS, OUTPUT_TOKENS, Meter, meters_of
 
 
 def admit(
@@ -125,6 +127,74 @@ def test_it_weighs_cached_input_as_its_tenant_does_and_so_does_the_late_word(
     asyncio.run(saying())
     assert 60 < owed() <= 120
     at_rest(valkey)
+
+
+def test_the_late_word_gives_back_what_the_reaper_had_estimated(services: Services, valkey: "redis.Redis") -> None:
+    """147 tokens of a prompt that had 268, of which 222 came from a cache: in the budget and in the limits."""
+    rates = Rates(Decimal(1), Decimal("0.25"), Decimal(4))
+    event = msgspec.structs.replace(event_now(), rates=rates, price="p@1")
+    budget = Meter("soft_budget", "hr:b:late:0", 10**12, COST, "late")
+    buckets = meters_of("key", "late", {"input_tokens_per_minute": 600, "output_tokens_per_minute": 600})
+    held = {INPUT_TOKENS: 500, OUTPUT_TOKENS: 100, COST: 10**6}
+    taken = Taken([*buckets, budget], held)
+    valkey.hset(budget.key, mapping={"spent": 0, "held": 0})
+    progress = Progress(
+        input_tokens=147, output_tokens=12, usage_source="estimated", rates=rates, price="p@1", target="t"
+    )
+    admit(services, event.request_id, msgspec.json.encode(event), msgspec.json.encode(progress), taken)
+    eventually(lambda: reap_expired(valkey, lease_seconds=0.2) == 1)
+    assert valkey.hmget(budget.key, "spent", "held") == [b"%d" % (147_000 + 48_000), b"0"]
+
+    final = priced(
+        msgspec.structs.replace(event, input_tokens=268, cached_input_tokens=222, output_tokens=10, target="t")
+    )
+    word = FinalWord(
+        event.request_id,
+        {INPUT_TOKENS: 46, OUTPUT_TOKENS: 10, COST: final.cost_nano or 0},
+        taken.as_json().decode(),
+        final,
+    )
+    say(services, word)
+    say(services, word)  # it may be repeated
+    assert valkey.hmget(budget.key, "spent", "held") == [b"%d" % (46_000 + 55_500 + 40_000), b"0"]
+    assert owed(valkey, "late", INPUT_TOKENS) <= 46
+    assert owed(valkey, "late", OUTPUT_TOKENS) <= 10
+    entries: Any = valkey.xrange(holds.USAGE)
+    said = [msgspec.json.decode(fields[b"e"], type=UsageEvent) for _, fields in entries]
+    assert [(one.part, one.input_tokens, one.cached_input_tokens, one.output_tokens) for one in said] == [
+        (0, 147, 0, 12), (1, 121, 222, -2)
+    ]  # fmt: skip
+    assert said[1].cost_nano == -101_000 + 55_500 - 8_000
+    at_rest(valkey)
+
+
+def test_a_late_word_adds_nothing_that_its_client_did_not_receive(services: Services, valkey: "redis.Redis") -> None:
+    event, taken = (
+        event_now(),
+        Taken(meters_of("key", "unseen", {"output_tokens_per_minute": 600}), {OUTPUT_TOKENS: 90}),
+    )
+    admit(services, event.request_id, msgspec.json.encode(event), msgspec.json.encode(Progress()), taken)
+    eventually(lambda: reap_expired(valkey, lease_seconds=0.2) == 1)
+    late = msgspec.structs.replace(event, input_tokens=100, output_tokens=50)
+    word = FinalWord(event.request_id, {OUTPUT_TOKENS: 50}, taken.as_json().decode(), late, is_received=False)
+    say(services, word)
+    assert valkey.xlen(holds.USAGE) == 1
+    assert owed(valkey, "unseen", OUTPUT_TOKENS) == 0
+    assert valkey.get(f"hr:done:{event.request_id}") == b"final"
+
+
+def say(services: Services, word: FinalWord) -> None:
+    async def saying() -> None:
+        client = redis.asyncio.Redis.from_url(services.redis_url)
+        await deliver(client, word)
+        await client.aclose()
+
+    asyncio.run(saying())
+
+
+def owed(valkey: "redis.Redis", key: str, measure: str) -> float:
+    """The debt of a token bucket as it was stored."""
+    return float(valkey.hget(f"hr:m:key:{key}:{measure}", "debt") or 0) / 60000
 
 
 @pytest.fixture
