@@ -1,6 +1,6 @@
 """The breaker's states: what opens it, for how long, who may try, and what says nothing of the upstream."""
 
-from routing.breaker import CLOSED, HALF_OPEN, OPEN, Breakers, Pass
+from routing.breaker import CLOSED, HALF_OPEN, OPEN, TRIAL_SECONDS, Breakers, Pass
 
 
 class Clock:
@@ -200,3 +200,74 @@ def test_waiting_in_vain_is_a_failure_only_of_what_answered_nobody_meanwhile() -
     clock.now += 60
     alone.waited()
     assert states == [OPEN]
+
+
+def fail_for(breakers: Breakers, tenant: str | None, times: int = 1) -> None:
+    for _ in range(times):
+        leave = breakers.enter("a", tenant)
+        assert leave is not None
+        leave.failed(tenant=tenant)
+        leave.left()
+
+
+def test_failures_of_one_tenant_keep_out_that_tenant_alone() -> None:
+    breakers, _, states = made()
+    fail_for(breakers, "acme", 3)
+    assert states == [OPEN]
+    assert breakers.enter("a", "acme") is None
+    passes = [breakers.enter("a", "globex") for _ in range(10)]
+    assert None not in passes, "others are not held up for a trial"
+    assert passes[0] is not None
+    passes[0].answered()
+    assert (breakers.wait("a", "acme"), states) == (0, [OPEN, CLOSED])
+
+
+def test_first_failure_of_another_tenant_opens_it_for_all() -> None:
+    breakers, clock, _ = made()
+    fail_for(breakers, "acme", 3)
+    fail_for(breakers, "globex")
+    assert breakers.wait("a", "initech") > 0
+    clock.now += 5
+    trial = breakers.enter("a", "initech")
+    assert trial is not None
+    assert breakers.enter("a", "hooli") is None
+    trial.failed(tenant="initech")
+    assert breakers.wait("a", "hooli") > 0, "a trial that fails keeps it shut for all"
+
+
+def test_tenants_that_fail_together_open_it_as_quickly_as_one() -> None:
+    breakers, _, _ = made(5)
+    for tenant in ("acme", "globex", "acme", "globex"):
+        fail_for(breakers, tenant)
+    assert breakers.wait("a", "initech") == 0
+    fail_for(breakers, "acme")
+    assert breakers.wait("a", "initech") > 0
+
+
+def test_one_tenant_s_flood_and_another_s_mishap_are_no_outage() -> None:
+    breakers, _, _ = made(5)
+    fail_for(breakers, "acme", 4)
+    fail_for(breakers, "globex")
+    fail_for(breakers, "acme", 20)
+    assert breakers.wait("a", "globex") == 0
+    fail_for(breakers, None, 1)  # the upstream's own, beyond doubt
+    assert breakers.wait("a", "globex") > 0
+
+
+def test_pause_of_one_tenant_is_its_own() -> None:
+    breakers, clock, states = made()
+    breakers.pause_tenant("a", "acme", 20)
+    assert (breakers.wait("a", "acme"), breakers.wait("a", "globex"), states) == (20, 0, [])
+    clock.now += 20
+    breakers.see(set())
+    assert breakers.wait("a", "acme") == 0
+
+
+def test_trial_that_hangs_does_not_keep_the_others_out() -> None:
+    breakers, clock, _ = made()
+    fail(breakers, 3)
+    clock.now += 2
+    entered(breakers)
+    assert breakers.enter("a") is None
+    clock.now += TRIAL_SECONDS + 0.1
+    assert breakers.enter("a") is not None

@@ -43,3 +43,15 @@ def test_it_takes_them_for_the_upstream_s_where_nobody_else_was_answered_of_late
     assert faults.is_own("a", "acme")
     clock.now += LATELY_SECONDS
     assert not faults.is_own("a", "acme")
+
+
+def test_answers_that_merely_begin_excuse_no_failure_after_the_first_byte() -> None:
+    """An upstream that breaks off everybody's answers begins them all."""
+    faults = OwnFaults()
+    for tenant in ("globex", "acme", "globex"):
+        faults.answered("a", tenant)
+        assert not faults.is_own("a", tenant, is_begun=True)
+    faults.completed("a", "globex")
+    assert faults.is_own("a", "acme", is_begun=True)
+    assert not faults.is_own("a", "globex", is_begun=True)
+    assert not faults.is_own("a", "acme", is_begun=True)

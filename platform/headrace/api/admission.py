@@ -44,6 +44,7 @@ async def admit(
     route = find_route(gateway, principal, chat.model)
     principal = principal.for_model(chat.model)
     check_unknown(chat, route)
+    gateway.quarantine.require_allowed(principal, chat)
     found = first_places(gateway, principal, chat, route)[:MOST_ROOMS]
     found = await _near_the_end(gateway, principal, chat, route, found)
     choice, fit = found[0]

@@ -26,16 +26,9 @@ _ERROR_BYTES = 64 * 1024  # an error that is larger is none that we know
 
 
 async def open_upstream(gateway: Gateway, exchange: Exchange) -> Answer:
-    """Send the chat to the exchange's replica. Raises engines.errors.UpstreamError.
-
-    A kept-alive connection that turns out closed is no failure of the replica: the chat goes out once more, on a fresh
-    one and under a new name.
-    """
+    """Send the chat to the exchange's replica, under a new name. Raises engines.errors.UpstreamError."""
     gateway.placing.sent(exchange)
-    try:
-        return await _send(gateway, exchange)
-    except Stale:
-        return await _send(gateway, exchange)
+    return await _send(gateway, exchange)
 
 
 async def no_stream(answer: Answer) -> UpstreamError:
@@ -102,4 +95,6 @@ async def abort(gateway: Gateway, upstream: Upstream, attempt: Attempt) -> bool:
 def may_run_on(error: UpstreamError) -> bool:
     """Whether an engine may still be working on an attempt that failed so. One that refused it, or never had it, is
     not."""
+    if isinstance(error, Stale):
+        return False
     return error.status in {None, 200} and not (isinstance(error, TimedOut) and error.which == "connect")

@@ -4,22 +4,25 @@ The next replica of the target, then the next target of the route; each gets the
 and past no breaker that is open. What the client caused is not asked again, and after the first byte nothing is: the
 answer is one upstream's or none. An attempt begins after the one before it is closed, under a new name, and once the
 hold has moved to it. Where all others are full it waits its turn, as one that just came, if its route lets it.
+
+A request at which engines break is a query of death: after the second that broke nobody is asked (quarantine.py).
 """
 
 import asyncio
 from typing import Protocol
 
-from engines.errors import AccountRefused, Busy, Failed, Rejected, TimedOut, UpstreamError
+from engines.errors import Busy, Rejected, Stale, TimedOut, UpstreamError
 from headrace.api import metrics
+from headrace.api.blame import blame
 from headrace.api.exchange import Exchange
 from headrace.api.gateway import Gateway
 from headrace.api.moving import move, next_places, wait
+from headrace.api.quarantine import Breaks
 from headrace.api.turn import wait_for_room
-from routing.breaker import Pass
 from routing.catalog import Replica
 
-# How long an upstream that refuses our account is left alone: nobody tops it up within seconds.
-_ACCOUNT_SECONDS = 60.0
+# So many attempts may get nothing from engines that answer others: a request that hangs one would hang them all.
+_MOST_HUNG = 2
 
 
 class LeftAlone(Busy):
@@ -47,21 +50,32 @@ async def answer_by_any(gateway: Gateway, exchange: Exchange, answer: Answering)
     failures: list[UpstreamError] = []
     tried: list[Replica] = []
     first = exchange.target
+    breaks = Breaks(gateway.quarantine, exchange)
+    hung = 0  # attempts that got nothing from engines which answered others
     while True:
         tried.append(exchange.replica)
         try:
             await _attempt(gateway, exchange, answer)
+            gateway.quarantine.note_answer(exchange)
             return
         except UpstreamError as error:
+            is_doubtful = isinstance(error, Stale) and not breaks.is_doubt_used
+            if is_doubtful and not _may_ask_sibling(gateway, exchange, tried):
+                await breaks.note(error)
+                continue  # once more, on a fresh connection
             _note(exchange, error)
             if isinstance(error, Rejected) and failures and exchange.target != first:
                 raise _told(failures) from None  # what another target refuses, the first might have taken
             failures.append(error)
+            hung += _has_hung(gateway, exchange, error)
+            if await breaks.note(error) or hung >= _MOST_HUNG:
+                raise _told(failures) from None
             if exchange.has_first_byte or not is_retryable(error) or not exchange.chat.fallback:
                 raise
             if next(next_places(gateway, exchange, tried), None) is None:
                 raise _told(failures) from None
-            if not isinstance(error, LeftAlone) and not gateway.retries.take(exchange.route.model):
+            is_paid = is_doubtful or isinstance(error, LeftAlone)
+            if not is_paid and not gateway.retries.take(exchange.route.model):
                 metrics.RETRIES.labels("no_budget").inc()
                 raise _told(failures) from None
             exchange.attempt_at = None  # its time is over, once: the next attempt's has not begun
@@ -72,42 +86,59 @@ async def answer_by_any(gateway: Gateway, exchange: Exchange, answer: Answering)
         metrics.RETRIES.labels("sent").inc()
 
 
+def _may_ask_sibling(gateway: Gateway, exchange: Exchange, tried: list[Replica]) -> bool:
+    """Whether a request whose connection was lost goes to another replica of its target; if so, the retry is counted.
+
+    The connection may have been stale, and the engine well; or the engine may have broken at the request: asked again
+    it would break again.
+    """
+    if not exchange.chat.fallback:
+        return False
+    found = next(next_places(gateway, exchange, tried), None)
+    is_sibling = found is not None and found[0].target.name == exchange.target.name
+    return is_sibling and gateway.retries.take(exchange.route.model)
+
+
+def _has_hung(gateway: Gateway, exchange: Exchange, error: UpstreamError) -> bool:
+    """Whether an engine that answers others said nothing to this request: the request may be what it hangs at."""
+    is_late = isinstance(error, TimedOut) and error.which == "first_byte"
+    return is_late and gateway.own_faults.answers(exchange.replica.key)
+
+
 def is_retryable(error: UpstreamError) -> bool:
     """Whether another upstream may do better: not at what the client asked for, nor when its time is over."""
     return not isinstance(error, Rejected) and not (isinstance(error, TimedOut) and error.which == "total")
 
 
 async def _attempt(gateway: Gateway, exchange: Exchange, answer: Answering) -> None:
-    name, key = exchange.replica.name, exchange.replica.key
-    leave = gateway.breakers.enter(key)
+    name, key, tenant = exchange.replica.name, exchange.replica.key, exchange.principal.tenant
+    leave = gateway.breakers.enter(key, tenant)
     if leave is None:
-        raise LeftAlone("by its breaker", retry_after=gateway.breakers.wait(key))
+        raise LeftAlone("by its breaker", retry_after=gateway.breakers.wait(key, tenant))
+    is_begun = False
 
     def answered() -> None:
+        nonlocal is_begun
+        is_begun = True
         leave.answered()
-        gateway.own_faults.answered(key, exchange.principal.tenant)
+        gateway.own_faults.answered(key, tenant)
         gateway.placing.began(exchange)
 
     exchange.on_first_byte = answered
     try:
         await answer.attempt()
         leave.succeeded()
+        gateway.own_faults.completed(key, tenant)
         gateway.outcomes.answered(name)
     except asyncio.CancelledError:
         error = _interruption(exchange)
         if isinstance(error, TimedOut):
-            if not exchange.has_first_byte:
-                leave.waited()
-            elif error.which != "total":  # else it wrote all the while, for long
-                leave.failed()
-            gateway.outcomes.failed(name, error)
+            blame(gateway, exchange, leave, error, is_begun=is_begun)
         if error is None or error is exchange.interruption:
             raise
         raise error from None
     except UpstreamError as error:
-        if not (_may_be_own(error) and gateway.own_faults.is_own(key, exchange.principal.tenant)):
-            _judge(exchange, leave, error)
-            gateway.outcomes.failed(name, error)
+        blame(gateway, exchange, leave, error, is_begun=is_begun)
         raise
     finally:
         exchange.on_first_byte = None
@@ -122,26 +153,6 @@ def _interruption(exchange: Exchange) -> Exception | None:
     if expiry is None or exchange.task is None or exchange.task.uncancel() > 0:
         return None  # the server itself cancels us
     return expiry
-
-
-def _may_be_own(error: UpstreamError) -> bool:
-    """Whether the engine answered, and only this request may be what it fails at."""
-    return type(error) is Failed and error.status == 500
-
-
-def _judge(exchange: Exchange, leave: Pass, error: UpstreamError) -> None:
-    """What a failure says of the upstream."""
-    match error:
-        case Rejected():
-            leave.answered()
-        case AccountRefused():
-            leave.failed(pause=_ACCOUNT_SECONDS)
-        case Busy(retry_after=float(seconds)) if seconds > 0:
-            leave.failed(pause=seconds)
-        case Busy() if not exchange.replica.upstream.protocol.is_hosted:
-            leave.answered()  # a full engine is no failing one: its room is free again in an instant
-        case _:
-            leave.failed()
 
 
 def _note(exchange: Exchange, error: UpstreamError) -> None:

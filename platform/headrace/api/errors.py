@@ -2,7 +2,7 @@
 
 ApiError(code)          one class; the code says which row of the table it is
   invalid_api_key 401 · budget_exhausted 402 · model_not_found, not_found 404 · method_not_allowed 405
-  invalid_request, unsupported_parameter, request_too_large, context_length_exceeded, no_price 400
+  invalid_request, unsupported_parameter, request_too_large, context_length_exceeded, no_price, prompt_quarantined 400
   request_timeout 408 · body_too_large 413 · rate_limit_exceeded, budget_held 429
   internal_error 500 · upstream_error 502 · no_capacity, redis_unavailable, budget_rebuilding, starting 503
   upstream_timeout 504 · upstream_disconnected, lease_lost: in a stream only
@@ -23,6 +23,7 @@ TABLE: dict[str, tuple[int, str]] = {
     "request_too_large": (400, "invalid_request_error"),
     "context_length_exceeded": (400, "invalid_request_error"),
     "no_price": (400, "invalid_request_error"),
+    "prompt_quarantined": (400, "invalid_request_error"),
     "invalid_api_key": (401, "authentication_error"),
     "budget_exhausted": (402, "insufficient_quota"),
     "model_not_found": (404, "invalid_request_error"),

@@ -19,6 +19,7 @@ from headrace.api import metrics
 from headrace.api.estimate import Estimator
 from headrace.api.placing import Placing
 from headrace.api.pulse import Pulse
+from headrace.api.quarantine import SharedQuarantine
 from headrace.api.queueing import Queueing
 from headrace.api.readings import Readings
 from headrace.api.redis_client import connect
@@ -60,6 +61,7 @@ class Gateway:
         )
         self.breakers = Breakers(failures=settings.BREAKER_FAILURES, told=metrics.tell_breaker)
         self.own_faults = OwnFaults()
+        self.quarantine = SharedQuarantine(settings.SECRET_KEY, self.redis)
         self.retries = RetryBudget()
         self.spool = Spool(settings.HOME / "spool", self.redis)
         self.withdrawals = Withdrawals(self.redis)
@@ -95,6 +97,7 @@ class Gateway:
             self.placing.tell_for_ever,
             self.placing.hear_for_ever,
             self.load.follow,
+            self.quarantine.follow,
             self._keep_breakers,
             self._report_outcomes,
             self._tell_refusals,
@@ -109,6 +112,7 @@ class Gateway:
             if catalog is not self.snapshot.catalog:
                 catalog = self.snapshot.catalog
                 self.breakers.keep(catalog.upstreams)
+                self.own_faults.keep(catalog.upstreams)
             reports = self.load.fleet.replicas.items()
             self.breakers.see({(name, each.started) for name, each in reports if each.state is State.READY})
 

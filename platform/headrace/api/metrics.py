@@ -74,6 +74,11 @@ BREAKER = Gauge(
     ("replica",),
     multiprocess_mode="livemax",
 )
+QUARANTINED = Gauge(
+    "headrace_quarantined_prompts",
+    "Prompts that are refused because engines broke down at them.",
+    multiprocess_mode="livemax",
+)
 # taken: the engine took the word; failed: it did not; ignored: it worked on all the same, for nobody.
 ABORTS = Counter("headrace_upstream_aborts", "Attempts given up, by what the engine made of it.", ("outcome",))
 

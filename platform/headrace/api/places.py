@@ -41,7 +41,7 @@ def first_places(gateway: Gateway, principal: Principal, chat: ChatRequest, rout
         raise refusals[0]
     if not (targets := _targets(gateway, chat, route, want)):
         raise ApiError("invalid_request", "No target of this model takes such a request: see its route's conditions.")
-    waits = [gateway.breakers.wait(replica.key) for target in targets for replica in target.replicas]
+    waits = [gateway.breakers.wait(replica.key, principal.tenant) for target in targets for replica in target.replicas]
     soonest = min(60.0, max(1.0, min(waits, default=1.0)))
     raise ApiError("no_capacity", "No replica of this model can be asked now.", retry_after=soonest)
 
@@ -65,7 +65,8 @@ def places(
     fits = {id(target): _fit_or(gateway, principal, chat, route, target, refusals) for target in targets}
     # Those left alone are in no mean of the ranking either.
     every = [replica for target in targets for replica in target.replicas]
-    besides = frozenset(each.key for each in every if each in tried or gateway.breakers.wait(each.key) > 0)
+    tenant = principal.tenant
+    besides = frozenset(each.key for each in every if each in tried or gateway.breakers.wait(each.key, tenant) > 0)
     choices = gateway.placing.selection.choices_of(targets, route, want, besides=besides)
     for choice in sorted(choices, key=lambda choice: choice.target != first) if first else choices:
         if fit := fits[id(choice.target)]:

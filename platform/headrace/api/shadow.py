@@ -16,6 +16,7 @@ import msgspec
 from billing.price_book import Quote
 from billing.pricing import Rates
 from billing.usage import SHADOW, UsageEvent, iso, new_request_id, priced
+from engines.errors import Stale
 from headrace.api import metrics
 from headrace.api.errors import ApiError
 from headrace.api.exchange import ClientLeft, Exchange
@@ -73,7 +74,10 @@ async def _copy(gateway: Gateway, exchange: Exchange, target: Target) -> str:
     # Its answer is read and dropped: no consumer is ever written to.
     answer = WholeAnswer(cast(StreamingConsumer, None), gateway, copy)
     try:
-        await answer.attempt()
+        try:
+            await answer.attempt()
+        except Stale:  # no failure of the replica: once more, on a fresh connection
+            await answer.attempt()
     except BaseException as error:
         reason = copy.interruption or copy.expiry
         status = "cancelled" if isinstance(reason or error, asyncio.CancelledError | ClientLeft) else "error"
@@ -90,7 +94,8 @@ async def _copy(gateway: Gateway, exchange: Exchange, target: Target) -> str:
 
 def _places(gateway: Gateway, exchange: Exchange, target: Target) -> list[Place]:
     fit = fitting(gateway, exchange.principal, exchange.chat, exchange.route, target) if target.replicas else None
-    besides = frozenset(one.key for one in target.replicas if gateway.breakers.wait(one.key) > 0)
+    tenant = exchange.principal.tenant
+    besides = frozenset(one.key for one in target.replicas if gateway.breakers.wait(one.key, tenant) > 0)
     choices = gateway.placing.selection.of_target(exchange.route, target, exchange.choice.want, besides=besides)
     return [(choice, fit) for choice in choices if fit is not None]
 
