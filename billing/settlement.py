@@ -12,14 +12,16 @@ import time
 import msgspec
 import redis
 
-from billing.usage import Progress, UsageEvent, iso, priced
-from tenants.meters import holds
+from billing.usage import VERSION, Progress, UsageEvent, iso, priced
+from tenants.meters import aside, holds
 from tenants.meters.meter import COST, INPUT_TOKENS, OUTPUT_TOKENS
 
 log = logging.getLogger("headrace.ledger")
 
 _encode = msgspec.json.encode
 _NOTHING = {INPUT_TOKENS: 0, OUTPUT_TOKENS: 0, COST: 0}
+# What comes of a hold that no version of ours wrote: a script that fails, figures that are none, endless nesting.
+_BROKEN = (redis.ResponseError, ValueError, TypeError, ArithmeticError, RecursionError)
 _TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens")
 
 
@@ -44,13 +46,28 @@ def reap_expired(client: "redis.Redis", *, lease_seconds: float) -> int:
     is_calm = holds.may_reap(client, lease_ms=int(lease_seconds * 1000))
     if not is_calm or client.info("server")["uptime_in_seconds"] < lease_seconds:
         return 0
+    aside.read(client)  # forgets those that were settled meanwhile
     settled = 0
     while batch := holds.expired(client):
-        done = [_reap(client, hold) for hold in batch]
+        done = [_reap_alone(client, hold) for hold in batch]
         settled += done.count("settled")
-        if "settled" not in done:
+        if not {"settled", "aside"} & set(done):
             break  # all renewed since they were read
     return settled
+
+
+def _reap_alone(client: "redis.Redis", hold: holds.ExpiredHold) -> str:
+    """Reap one hold; "aside" for one that cannot be, whatever it is in it: all others are reaped nevertheless."""
+    try:
+        said = _reap(client, hold)
+        why = "its record, or a meter of it, is of a form that this version does not know"
+    except _BROKEN as error:
+        said, why = "unknown", f"{type(error).__name__}: {error}"
+    if said != "unknown":
+        return said
+    if aside.set_aside(client, hold.request_id, why):
+        log.error("the hold of %s is set aside: %s", hold.request_id, why)
+    return "aside"
 
 
 def _reap(client: "redis.Redis", hold: holds.ExpiredHold) -> str:
@@ -67,6 +84,8 @@ def _reap(client: "redis.Redis", hold: holds.ExpiredHold) -> str:
             event=hold.record,
             memory=_encode(Remembered(0, 0, 0, 0)).decode(),
         )
+    if event.v != VERSION:
+        return "unknown"  # what it means, its own version knows
     event.finished_at = iso(time.time() * 1000)
     if progress:
         event.status = "reaped"

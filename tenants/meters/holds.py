@@ -302,7 +302,10 @@ async def correct(
 
 
 def reap(client: "redis.Redis", *, request_id: str, used: dict[str, int], event: bytes, memory: str) -> str:
-    """Settle a hold whose lease ran out, judged by Redis's clock. The answer: "settled", "ended" or "alive"."""
+    """Settle a hold whose lease ran out, judged by Redis's clock.
+
+    The answer: "settled", "ended", "alive", or "unknown" (its meters are of another version: nothing has changed).
+    """
     answer: bytes = SETTLE.call_sync(client, *_settle_arguments(request_id, used, event, "reaped", memory, b"[]"))
     return answer.decode()
 
@@ -330,15 +333,34 @@ def expired(client: "redis.Redis", *, most: int = 500) -> list[ExpiredHold]:
 def living(client: "redis.Redis") -> Iterator[dict[str, object]]:
     """Every hold that lives, as `manage.py holds` shows it: request_id, tenant, meters, expires_at (epoch ms)."""
     for request_id, expires in client.zscan_iter(HOLDS):
-        record, meters = client.hmget(f"hr:hold:{request_id.decode()}", ["record", "meters"])
+        try:
+            record, meters = client.hmget(f"hr:hold:{request_id.decode()}", ["record", "meters"])
+        except redis.ResponseError:  # what stands there is no hold
+            record, meters = b"", b""
         if record is None or meters is None:
             continue  # settled since the index was read
         yield {
             "request_id": request_id.decode(),
-            "tenant": msgspec.json.decode(record)["tenant"],
-            "meters": [
-                {"key": key, "measure": measure, "held": int(amount)}
-                for _, key, _, amount, measure in msgspec.json.decode(meters)
-            ],
+            "tenant": _tenant(record),
+            "meters": _shown(meters),
             "expires_at": int(expires),
         }
+
+
+def _tenant(record: bytes | str) -> str:
+    """Whose hold it is, as far as its record can be read."""
+    try:
+        return str(msgspec.json.decode(record)["tenant"])
+    except (msgspec.DecodeError, KeyError, TypeError):
+        return "?"
+
+
+def _shown(meters: bytes | str) -> list[dict[str, object]]:
+    """The meters of a hold, which may be of another version, for people."""
+    try:
+        return [
+            {"key": str(key), "measure": str(measure), "held": int(amount)}
+            for _, key, _, amount, measure, *_ in msgspec.json.decode(meters)
+        ]
+    except (msgspec.DecodeError, ValueError, TypeError):
+        return []

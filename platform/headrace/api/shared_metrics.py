@@ -18,6 +18,7 @@ from billing.ledger_check.nightly import DIFFERENCES
 from engines.load.figures import Fleet, Load, State
 from engines.load.picture import Picture
 from headrace.settlement.signs import RAN
+from tenants.meters import aside
 from tenants.meters.holds import USAGE
 
 _REPLICA, _POOL = ("pool", "replica"), ("pool",)
@@ -81,13 +82,15 @@ async def of_usage(client: "redis.asyncio.Redis") -> list[Metric]:
         pipeline.hgetall(RAN)
         pipeline.get(overdue.KEY)
         pipeline.get(DIFFERENCES)
-        waiting, oldest, (seconds, _), buried, ran, noted, differences = await pipeline.execute()
+        pipeline.hlen(aside.KEY)
+        waiting, oldest, (seconds, _), buried, ran, noted, differences, set_aside = await pipeline.execute()
     age = max(0.0, int(seconds) - _milliseconds(oldest[0][0]) / 1000) if oldest else 0.0
     return [
         *of_worker(ran, overdue.decode(noted), differences, now=int(seconds)),
         GaugeMetricFamily("headrace_usage_waiting", "Settlements not yet in the ledger.", value=waiting),
         GaugeMetricFamily("headrace_usage_waiting_seconds", "Age of the oldest of them.", value=age),
         CounterMetricFamily("headrace_dead_letters", "Settlements the ledger could not take.", value=int(buried or 0)),
+        GaugeMetricFamily("headrace_holds_aside", "Holds that no reaper here can settle.", value=set_aside),
     ]
 
 

@@ -15,7 +15,12 @@ from headrace.api import metrics, shared_metrics
 
 RULES = Path(__file__).parents[2] / "alerts.yml"
 README = Path(__file__).parents[3] / "README.md"
-USAGE = {"headrace_usage_waiting", "headrace_usage_waiting_seconds", "headrace_dead_letters_total"}
+USAGE = {
+    "headrace_usage_waiting",
+    "headrace_usage_waiting_seconds",
+    "headrace_dead_letters_total",
+    "headrace_holds_aside",
+}
 
 
 def fleet() -> list[Metric]:

@@ -91,6 +91,32 @@ function room.check(key, limit, amount)
   if held > 0 and held + tonumber(amount) > tonumber(limit) then return 'limited', 1000 end
 end
 
+-- Holds outlive the version that wrote them. What a script reads of one is checked before its first write: a kind that
+-- this code does not know, or meters that are none, must not leave it half done.
+local function is_known(meter)
+  return type(meter) == 'table' and kinds[meter[1]] ~= nil and type(meter[2]) == 'string'
+    and is_whole(meter[3]) and is_whole(meter[4])
+end
+
+-- The meters of a hold, as it keeps them. Answer: those that this code knows, and whether they are all.
+local function meters_of(text)
+  local is_json, meters = pcall(cjson.decode, text)
+  if not is_json or type(meters) ~= 'table' then return {}, false end
+  local known, is_all = {}, true
+  for _, meter in pairs(meters) do
+    if is_known(meter) then known[#known + 1] = meter else is_all = false end
+  end
+  return known, is_all
+end
+
+-- Do one thing of a settlement, whatever becomes of it: the rest must not be left undone, nor done again.
+local function isolated(verb, ...)
+  local is_done, failure = pcall(verb, ...)
+  if is_done then return end
+  local why = type(failure) == 'table' and failure.err or failure
+  redis.log(redis.LOG_WARNING, 'headrace: a part of a settlement failed: ' .. tostring(why))
+end
+
 local function clock()
   local time = redis.call('TIME')
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)

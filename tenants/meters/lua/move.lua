@@ -17,8 +17,11 @@ if done > step then return {'late'} end
 if done == step then return {'moved'} end
 
 local now = clock()
-local held = {}
-for _, meter in ipairs(cjson.decode(hold[1])) do held[meter[2]] = meter end
+-- What another version added to the hold, and this one does not know, stays in it as it is.
+local held, unknown = {}, {}
+for _, meter in ipairs(cjson.decode(hold[1])) do
+  if is_known(meter) then held[meter[2]] = meter else unknown[#unknown + 1] = meter end
+end
 local kept, taken = {}, {}
 for index, meter in ipairs(cjson.decode(ARGV[4])) do
   local kind, key, limit, amount = unpack(meter)
@@ -40,6 +43,7 @@ for _, meter in pairs(held) do
     kinds[meter[1]].give(meter[2], meter[3], meter[4], '0', now)
   end
 end
+for _, meter in ipairs(unknown) do kept[#kept + 1] = meter end
 for _, meter in ipairs(taken) do kinds[meter[1]].take(meter[2], meter[3], meter[4], now) end
 local meters = #kept > 0 and cjson.encode(kept) or '[]'
 redis.call('HSET', KEYS[1], 'step', step, 'record', ARGV[2], 'progress', ARGV[3], 'meters', meters)

@@ -13,10 +13,10 @@ for at = 2, #ARGV, 6 do
     answer[#answer + 1] = tombstone == 'final' and 'ended' or 'reaped'
   else
     if redis.call('EXISTS', hold) == 0 then
-      for _, meter in ipairs(cjson.decode(meters)) do kinds[meter[1]].take(meter[2], meter[3], meter[4], now) end
       redis.call('HSET', hold, 'record', record, 'meters', meters, 'expires', expires, 'cost', cost, 'step', step)
       if progress ~= '' then redis.call('HSET', hold, 'progress', progress) end
       redis.call('ZADD', KEYS[1], expires, id)
+      for _, meter in ipairs((meters_of(meters))) do isolated(kinds[meter[1]].take, meter[2], meter[3], meter[4], now) end
     end
     answer[#answer + 1] = 'held'
   end

@@ -18,7 +18,7 @@ if queue.length(pool, waiter.t, waiter.c) >= waiter.most then return {'no_room'}
 
 local kept, freed = {}, {}
 for _, meter in ipairs(cjson.decode(hold[1])) do
-  if meter[5] == 'room' then
+  if meter[5] == 'room' and is_known(meter) then
     kinds[meter[1]].give(meter[2], meter[3], meter[4], '0', now)
     freed[#freed + 1] = meter
   else

@@ -9,7 +9,7 @@ for at = 2, #ARGV, 3 do
   local hold = 'hr:hold:' .. id
   if redis.call('EXISTS', hold) == 1 then
     redis.call('HSET', hold, 'expires', expires)
-    local is_old = step < tonumber(redis.call('HGET', hold, 'step') or '0')
+    local is_old = step < (tonumber(redis.call('HGET', hold, 'step') or '') or 0)
     if progress ~= '' and not is_old then redis.call('HSET', hold, 'progress', progress) end
     redis.call('ZADD', KEYS[1], expires, id)
     answer[#answer + 1] = 'held'

@@ -10,15 +10,17 @@ for at = 2, #ARGV do
     answer[#answer + 1] = 'ended'
   else
     local kept = redis.call('HMGET', hold, 'meters', 'waiting', 'served')
-    local meters = kept[1] and cjson.decode(kept[1])
-    for _, meter in ipairs(meters or {}) do
-      local kind, key, limit, amount = unpack(meter)
-      kinds[kind].give(key, limit, amount, '0', now)
-    end
+    local meters = kept[1] and meters_of(kept[1])
+    redis.call('SET', tombstone, 'final', 'EX', ARGV[1])
     redis.call('DEL', hold)
     redis.call('ZREM', KEYS[1], id)
-    if meters then queue.finish(id, kept[2], kept[3], {input_tokens = 0, output_tokens = 0}, meters, now) end
-    redis.call('SET', tombstone, 'final', 'EX', ARGV[1])
+    for _, meter in ipairs(meters or {}) do
+      local kind, key, limit, amount = unpack(meter)
+      isolated(kinds[kind].give, key, limit, amount, '0', now)
+    end
+    if meters then
+      isolated(queue.finish, id, kept[2], kept[3], {input_tokens = 0, output_tokens = 0}, meters, now)
+    end
     answer[#answer + 1] = meters and 'withdrawn' or 'unknown'
   end
 end

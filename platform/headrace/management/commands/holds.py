@@ -8,7 +8,7 @@ import redis
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from tenants.meters import holds
+from tenants.meters import aside, holds
 
 
 class Command(BaseCommand):
@@ -21,9 +21,12 @@ class Command(BaseCommand):
         try:
             with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=5) as client:
                 living = sorted(holds.living(client), key=lambda hold: str(hold["request_id"]))
+                set_aside = aside.read(client)
         except redis.RedisError as error:
             raise CommandError(f"Redis does not answer: {error}") from error
         for hold in living:
+            found = set_aside.get(str(hold["request_id"]))
+            hold["aside"] = found.why if found else None
             hold["expires_at"] = datetime.fromtimestamp(int(str(hold["expires_at"])) / 1000, UTC).isoformat()
         if options["format"] == "json":
             self.stdout.write(json.dumps(living, indent=2))
@@ -39,3 +42,5 @@ class Command(BaseCommand):
             held = ", ".join(f"{meter['held']} {meter['key'].removeprefix('hr:m:')}" for meter in hold["meters"])
             lease = hold["expires_at"][:23]
             self.stdout.write(f"{hold['request_id']}  {hold['tenant']:20}  {lease:25}  {held or '-'}")
+            if hold["aside"]:
+                self.stdout.write(f"{'':36}  set aside, no reaper here can settle it: {hold['aside']}")
