@@ -44,8 +44,8 @@ def prepare(url: str) -> None:
                 "`manage.py migrate` with a superuser's DATABASE_OWNER_URL, or create the roles "
                 f"{', '.join(ROLES)}, the database owned by {OWNER}, and make the login a member of all three"
             ) from error
-    with psycopg.connect(url, autocommit=True) as connection:
-        _let_owner_create(connection, name)
+        with psycopg.connect(url, autocommit=True) as own:
+            _let_owner_create(own, name)
 
 
 def connect_beside(url: str, *, seconds: int = 30) -> "psycopg.Connection[tuple[object, ...]]":
