@@ -219,8 +219,9 @@ LOGGING = {
         "bare": {"format": "%(message)s"},
     },
     "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "formatter": "plain"},
-        "requests": {"class": "logging.StreamHandler", "formatter": "bare", "stream": "ext://sys.stdout"},
+        # Through a queue and a thread: no process waits for whoever reads its log.
+        "stderr": {"class": "headrace.log_writer.QueuedHandler", "formatter": "plain", "descriptor": 2},
+        "requests": {"class": "headrace.log_writer.QueuedHandler", "formatter": "bare", "descriptor": 1},
     },
     "root": {"handlers": ["stderr"], "level": env.text("HEADRACE_LOG_LEVEL", "INFO")},
     "loggers": {

@@ -14,6 +14,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from billing.usage import UsageEvent
+from headrace import log_writer
 from headrace.api import errors
 from routing.catalog import Route
 
@@ -81,6 +82,7 @@ QUARANTINED = Gauge(
 )
 # taken: the engine took the word; failed: it did not; ignored: it worked on all the same, for nobody.
 ABORTS = Counter("headrace_upstream_aborts", "Attempts given up, by what the engine made of it.", ("outcome",))
+LOG_DROPPED = Counter("headrace_log_lines_dropped", "Lines of the log that nobody read in time.", ("stream",))
 
 
 def begin() -> None:
@@ -90,6 +92,9 @@ def begin() -> None:
     """
     for code in errors.TABLE:
         REFUSED.labels(code)
+    for writer in log_writer.WRITERS.values():
+        LOG_DROPPED.labels(writer.name)
+        writer.on_drop = lambda name: LOG_DROPPED.labels(name).inc()
 
 
 def observe(event: UsageEvent, route: Route, *, seconds: float, is_streamed: bool) -> None:

@@ -5,7 +5,11 @@ import os
 import resource
 import sys
 
-from headrace import env, secret
+from headrace import env, log_writer, secret
+
+# How long a thread keeps the interpreter from the others, in seconds. Python's own 5 ms come again at each system call
+# of the event loop while another thread (a screen, a scrape) is at work: tens of milliseconds for every stream.
+_SWITCH_SECONDS = 0.0005
 
 
 def main() -> None:
@@ -16,6 +20,8 @@ def main() -> None:
     options = parser.parse_args()
     if not secret.read(env.home()):
         sys.exit(f"error: {secret.missing(env.home())}")
+    log_writer.queue_standard_streams()
+    sys.setswitchinterval(_SWITCH_SECONDS)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "headrace.settings")
     # A stream takes two descriptors, and shells start us with 1024.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand
 from redis.exceptions import ReadOnlyError
 
 from engines.load.collector import Collector
+from headrace import log_writer
 
 _REDIS_TIMEOUT = 2.0
 
@@ -22,6 +23,7 @@ class Command(BaseCommand):
     requires_system_checks = []
 
     def handle(self, *args: Any, **options: Any) -> None:
+        log_writer.queue_standard_streams()
         asyncio.run(collect())
 
 
