@@ -16,6 +16,8 @@ import httpx
 from httpx_aiohttp import AiohttpTransport
 from httpx_aiohttp.transport import AiohttpResponseStream
 
+from engines.name_lookup import Resolver
+
 # Whether the connection of the request this task sends has served before. Whoever sends sets it False first.
 is_reused: ContextVar[bool] = ContextVar("is_reused", default=False)
 # Called once the request this task sends has a connection to go out on: from then on it may be worked on.
@@ -77,7 +79,9 @@ class Transport(AiohttpTransport):
         super().__init__(verify=context, trust_env=False)
 
     def get_client(self) -> aiohttp.ClientSession:
-        self._connector = _Connector(limit=0, keepalive_timeout=_IDLE_SECONDS, ssl=self.ssl_context)
+        self._connector = _Connector(
+            limit=0, keepalive_timeout=_IDLE_SECONDS, ssl=self.ssl_context, resolver=Resolver()
+        )
         return aiohttp.ClientSession(
             connector=self._connector,
             cookie_jar=aiohttp.DummyCookieJar(),

@@ -7,8 +7,10 @@ is free belongs to a process that died, and any process of the same home deliver
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import redis
@@ -19,7 +21,11 @@ from headrace.api.spool_file import SpoolFile, adopt
 
 log = logging.getLogger("headrace.spool")
 
+T = TypeVar("T")
+
 DELIVER_SECONDS = 1.0
+# How long a settlement waits for a disk that does not answer; then it is written whenever the disk does.
+_DISK_SECONDS = 5.0
 
 _encode = msgspec.json.encode
 _decoder = msgspec.json.Decoder(FinalWord)
@@ -33,18 +39,32 @@ class Spool:
         self._file = SpoolFile(directory / f"{os.getpid()}-{os.urandom(4).hex()}.jsonl")
         self._unwritten: list[FinalWord] = []
         self._lock = asyncio.Lock()
+        # A thread of its own: neither does a disk that hangs take those of others, nor have theirs to be waited for.
+        self._disk = ThreadPoolExecutor(1, thread_name_prefix="spool")
+        self._appending: set[asyncio.Task[None]] = set()
         self.pending = 0
 
     async def append(self, word: FinalWord) -> None:
         """Keep `word` until it is delivered. A disk that takes nothing leaves it in memory, and says so."""
+        appending = asyncio.create_task(self._append(word))
+        self._appending.add(appending)
+        appending.add_done_callback(self._appending.discard)
+        _, late = await asyncio.wait({appending}, timeout=_DISK_SECONDS)
+        if late:
+            log.error("the spool's disk does not answer, a settlement waits in memory: %s", word.request_id)
+
+    async def _append(self, word: FinalWord) -> None:
         async with self._lock:
             self.pending += 1
             try:
-                await asyncio.to_thread(self._file.append, _encode(word) + b"\n")
+                await self._on_disk(lambda: self._file.append(_encode(word) + b"\n"))
             except OSError as error:
                 if not self._unwritten:  # once an outage, not once a request
                     log.error("the spool cannot be written, settlements wait in memory only: %s", error)
                 self._unwritten.append(word)
+
+    async def _on_disk(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._disk, work)
 
     async def deliver_for_ever(self) -> None:
         """Deliver what waits, of this process and of dead ones."""
@@ -69,21 +89,21 @@ class Spool:
             self.pending = 0
 
     async def _deliver_orphans(self) -> None:
-        for path in sorted(self._directory.glob("*.jsonl")):
+        for path in await self._on_disk(lambda: sorted(self._directory.glob("*.jsonl"))):
             if path != self._file.path:
                 await _is_done(self._deliver_orphan(path))
 
     async def _deliver_orphan(self, path: Path) -> None:
-        if (orphan := adopt(path)) is not None:
+        if (orphan := await self._on_disk(lambda: adopt(path))) is not None:
             try:
                 await self._deliver_lines(orphan)
             finally:
-                orphan.close()
+                await self._on_disk(orphan.close)
 
     async def _deliver_lines(self, file: SpoolFile) -> None:
         """Deliver each line, then remove the file."""
         delivered = 0
-        for line in await asyncio.to_thread(file.lines):
+        for line in await self._on_disk(file.lines):
             try:
                 word = _decoder.decode(line)
             except msgspec.DecodeError:
@@ -92,7 +112,7 @@ class Spool:
                 continue
             await deliver(self._redis, word)
             delivered += 1
-        file.remove()
+        await self._on_disk(file.remove)
         log.info("delivered %d settlements from the spool", delivered)
 
 
