@@ -1,5 +1,11 @@
-"""Alerts: once a threshold, a window and a budget, however many workers look. Each becomes notices, one a place."""
+"""Alerts: once a threshold, a window and a budget, however many workers look. Each becomes notices, one a place.
 
+Tenants take turns, and a run is over after FIND_SECONDS: the next one notes the rest. Of one tenant no more than
+MOST_WAITING notices wait: what is beyond that is on record as not sent.
+"""
+
+import time
+from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 from decimal import Decimal
@@ -9,9 +15,11 @@ from django.conf import settings
 from django.db import transaction
 
 from billing.budgets.standing import Standing, standings
-from billing.models import Budget, BudgetAlert, Notice, WebhookEndpoint
+from billing.models import Budget, BudgetAlert, Delivery, Notice, WebhookEndpoint
 from tenants.models import Member, Role
 
+FIND_SECONDS = 3.0
+MOST_WAITING = 1000
 # Who is written to. Viewers and developers cannot do anything about money.
 _TOLD = (Role.OWNER, Role.ADMIN, Role.FINANCE)
 
@@ -25,7 +33,24 @@ def find_alerts(client: "redis.Redis", *, now: datetime | None = None) -> list[B
     reached = [(one, percent) for one in standings(client, budgets, now=now) for percent in _reached(one)]
     known = _known({one.budget.pk for one, _ in reached})
     fresh = [pair for pair in reached if (pair[0].budget.pk, pair[0].window.start, pair[1]) not in known]
-    return [alert for standing, percent in fresh if (alert := _note(standing, percent)) is not None]
+    found, until = [], time.monotonic() + FIND_SECONDS
+    for standing, percent in _by_turns(fresh):
+        if time.monotonic() > until:
+            break
+        if (alert := _note(standing, percent)) is not None:
+            found.append(alert)
+    return found
+
+
+def _by_turns(fresh: list[tuple[Standing, int]]) -> list[tuple[Standing, int]]:
+    """The first of each tenant, then the second of each, ..."""
+    turns: Counter[str] = Counter()
+    ranked = []
+    for pair in fresh:
+        tenant = pair[0].budget.tenant_id
+        ranked.append((turns[tenant], pair))
+        turns[tenant] += 1
+    return [pair for _, pair in sorted(ranked, key=lambda each: each[0])]
 
 
 def _reached(standing: Standing) -> list[int]:
@@ -54,6 +79,9 @@ def _note(standing: Standing, percent: int) -> BudgetAlert | None:
     endpoints = WebhookEndpoint.objects.filter(tenant=budget.tenant_id, enabled=True)
     notices = [Notice(tenant_id=budget.tenant_id, alert=alert, endpoint=endpoint) for endpoint in endpoints]
     notices += [Notice(tenant_id=budget.tenant_id, alert=alert, email=email) for email in _emails(budget.tenant_id)]
+    waiting = Notice.objects.filter(tenant=budget.tenant_id, state=Delivery.WAITING).count()
+    for notice in notices[max(0, MOST_WAITING - waiting) :]:
+        notice.state, notice.answer = Delivery.FAILED, f"not sent: {MOST_WAITING} notices of the tenant wait already"
     Notice.objects.bulk_create(notices)
     return alert
 

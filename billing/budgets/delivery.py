@@ -5,9 +5,9 @@ under the endpoint's secret, of the seconds, a dot and the body: whoever takes i
 takes each `id` once. Any 2xx is an answer that it was taken; redirects are not followed. Where one may go outgoing.py
 says. A notice without an alert is a test that a tenant asked for: it is tried once.
 
-The worker has a few threads for all that it does: one of them delivers at a time, and not for long. Where an endpoint
-took nothing, what else waits for it waits for its pause too, so that no tenant's dead endpoint keeps others' waiting.
-What waits for a paused endpoint goes once it is told again.
+Many are tried at a time (under_way.py), so that no tenant's slow or dead endpoint keeps another's notices waiting.
+Where an endpoint took nothing, what else waits for it waits for its pause too. What waits for a paused endpoint goes
+once it is told again.
 """
 
 import hmac
@@ -21,22 +21,26 @@ from smtplib import SMTPException
 from typing import Any
 
 import httpcore
+from django.conf import settings
 from django.core.mail import send_mail
 from django.db import connection, transaction
-from django.db.models import Q
 from django.utils import timezone
 
 from billing.amounts import plain
 from billing.budgets import outgoing
+from billing.budgets.under_way import UNDER_WAY, Due, find_due
 from billing.models import BudgetAlert, Delivery, Notice
 from engines import secrets
+from engines.name_lookup import look_up
 
 SIGNATURE = "x-headrace-signature"
 FIRST_PAUSE = timedelta(seconds=10)
 GROWTH = 4
 MOST_ATTEMPTS = 8  # the last one about fifteen hours after the first
-RUN_SECONDS = 5.0  # beyond it no further try is begun
+RUN_SECONDS = 10.0  # beyond it no further try is begun
 LONGEST_WAIT = timedelta(minutes=10)  # for a notice because of another one of its endpoint
+_BY_SMTP = "django.core.mail.backends.smtp.EmailBackend"
+_LOOK_SECONDS = 0.25  # at most between two looks for what has come to be due
 # Longer than any try takes: a worker that dies while trying leaves its notice to the next.
 _CLAIM = timedelta(seconds=60)
 _LOCK = "hashtext('headrace.delivery')"
@@ -46,16 +50,41 @@ class NotTaken(Exception):
     """The place did not take the notice; the text says why."""
 
 
-def deliver_due(*, now: datetime | None = None, most: int = 100) -> int:
-    """Try notices whose time has come; how many were tried: none where another run is at it."""
+def deliver_due(*, now: datetime | None = None, most: int = 1000) -> int:
+    """Try notices whose time has come; how many were tried: none where another run is at it.
+
+    Tries that last longer than RUN_SECONDS end after it returned, and are saved then.
+    """
     tried, until = 0, time.monotonic() + RUN_SECONDS
     with _alone() as is_alone:
-        while is_alone and tried < most and time.monotonic() < until:
-            if (notice := _claim(now or timezone.now())) is None:
+        due: list[Due] = []
+        while is_alone and tried < most and (left := until - time.monotonic()) > 0:
+            changes = UNDER_WAY.changes
+            due = due or find_due(now or timezone.now())
+            rest: list[Due] = []
+            for one in due:
+                if tried < most and UNDER_WAY.take(one):
+                    tried += _begin(one, now)
+                else:
+                    rest.append(one)
+            if not due and UNDER_WAY.is_idle:
                 break
-            _try(notice, now or timezone.now())
-            tried += 1
+            # What could not be begun is looked for anew once a try has ended: it may have failed for all of them.
+            due = [] if len(rest) == len(due) else rest
+            if not due or rest:
+                UNDER_WAY.wait_changed(changes, min(left, _LOOK_SECONDS))
+        UNDER_WAY.wait_idle(until - time.monotonic())
     return tried
+
+
+def _begin(due: Due, now: datetime | None) -> int:
+    """Have a thread try the notice of `due`, which was taken; 0 where it is not due any more."""
+    notice = _claim(due.notice, now or timezone.now())
+    if notice is None:
+        UNDER_WAY.release(due)
+        return 0
+    UNDER_WAY.run(due, lambda: _try(notice, now))
+    return 1
 
 
 @contextmanager
@@ -71,10 +100,11 @@ def _alone() -> Iterator[bool]:
                 cursor.execute(f"SELECT pg_advisory_unlock({_LOCK})")
 
 
-def _claim(now: datetime) -> Notice | None:
+def _claim(notice_id: int, now: datetime) -> Notice | None:
+    """The notice, for this run alone, with all that a try reads; None where it is no longer due."""
     with transaction.atomic():
-        is_told = Q(endpoint=None) | Q(endpoint__enabled=True) | Q(alert=None)
-        due = Notice.objects.filter(is_told, state=Delivery.WAITING, next_at__lte=now).order_by("next_at", "id")
+        due = Notice.objects.filter(pk=notice_id, state=Delivery.WAITING, next_at__lte=now)
+        due = due.select_related("endpoint", "alert__budget", "alert__tenant")
         notice = due.select_for_update(skip_locked=True, of=("self",)).first()
         if notice is None:
             return None
@@ -84,7 +114,8 @@ def _claim(now: datetime) -> Notice | None:
         return notice
 
 
-def _try(notice: Notice, now: datetime) -> None:
+def _try(notice: Notice, at: datetime | None) -> None:
+    """Send, then save what came of it, on a database connection of the thread's own."""
     try:
         notice.answer = _email(notice) if notice.email else _post(notice)
         notice.state = Delivery.DELIVERED
@@ -92,8 +123,16 @@ def _try(notice: Notice, now: datetime) -> None:
         notice.answer = str(error)[:500]
         most = MOST_ATTEMPTS if notice.alert_id else 1
         notice.state = Delivery.WAITING if notice.attempts < most else Delivery.FAILED
+    now = at or timezone.now()
     notice.last_at = now
     notice.next_at = now + FIRST_PAUSE * GROWTH ** (notice.attempts - 1)
+    try:
+        _save(notice, now)
+    finally:
+        connection.close()
+
+
+def _save(notice: Notice, now: datetime) -> None:
     notice.save(update_fields=["answer", "state", "last_at", "next_at"])
     if notice.endpoint_id and notice.state != Delivery.DELIVERED:
         until = min(notice.next_at, now + LONGEST_WAIT)
@@ -111,9 +150,13 @@ def _email(notice: Notice) -> str:
         + ("It is a hard budget: what might pass it is refused.\n" if alert.budget.hard else "")
     )
     try:
+        if (
+            settings.EMAIL_BACKEND == _BY_SMTP
+        ):  # found in time, or not written to: the mail library would wait for as long as it takes
+            look_up(settings.EMAIL_HOST, settings.EMAIL_PORT).result(outgoing.SECONDS)
         send_mail(f"Budget {alert.budget.name}: {alert.threshold}% spent", text, None, [notice.email])
     except (SMTPException, OSError) as error:
-        raise NotTaken(str(error)) from error
+        raise NotTaken(str(error) or type(error).__name__) from error
     return "sent"
 
 

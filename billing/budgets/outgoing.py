@@ -2,21 +2,23 @@
 
 The name is resolved here, every address it has is checked, and the connection goes to one that was: a name that answers
 otherwise a moment later changes nothing. Redirects are not followed, proxies are not asked, of the answer only the
-status is read, and all of it is over by a deadline, however slowly the other side speaks.
+status is read, and all of it, the name included, is over by a deadline, however slowly the other side speaks.
 
 HEADRACE_WEBHOOK_HTTP allows http, HEADRACE_WEBHOOK_NETWORKS names networks inside that may be reached all the same.
 """
 
 import ipaddress
-import socket
 import ssl
 import time
 from collections.abc import Iterable
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 import httpcore
 import httpx
 from django.conf import settings
+
+from engines.name_lookup import look_up
 
 SECONDS = 8.0
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -56,17 +58,25 @@ def post(url: str, *, body: bytes, headers: Iterable[tuple[str, str]]) -> int:
     check_url(url)
     until = time.monotonic() + SECONDS
     timeouts = dict.fromkeys(("connect", "read", "write", "pool"), SECONDS)
-    guarded = httpcore.ConnectionPool(ssl_context=httpx.create_ssl_context(), network_backend=_Guarded(until))
+    guarded = httpcore.ConnectionPool(ssl_context=_trusted(), network_backend=_Guarded(until))
     with guarded as pool:
         extensions = {"timeout": timeouts}
         with pool.stream("POST", url, headers=list(headers), content=body, extensions=extensions) as answer:
             return answer.status
 
 
-def allowed_addresses(host: str, port: int) -> list[str]:
-    """What `host` resolves to, if all of it may be reached."""
+@lru_cache(maxsize=1)
+def _trusted() -> ssl.SSLContext:
+    """The certificates that are trusted: reading them takes longer than most posts."""
+    return httpx.create_ssl_context()
+
+
+def allowed_addresses(host: str, port: int, *, seconds: float = SECONDS) -> list[str]:
+    """What `host` resolves to, if all of it may be reached. Raises NotAllowed, httpcore.ConnectTimeout."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found = look_up(host, port).result(seconds)
+    except TimeoutError:
+        raise httpcore.ConnectTimeout(f"{host} is not found in time") from None
     except (OSError, UnicodeError):
         raise NotAllowed(f"{host} is not known") from None
     addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
@@ -100,7 +110,7 @@ class _Guarded(httpcore.NetworkBackend):
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.NetworkStream:
         error: Exception = NotAllowed(f"{host} is not known")
-        for address in allowed_addresses(host, port):
+        for address in allowed_addresses(host, port, seconds=_left(self._until)):
             try:
                 return _Stream(self._inner.connect_tcp(address, port, _left(self._until)), self._until)
             except httpcore.NetworkError as failed:
