@@ -23,7 +23,7 @@ from tenants.meters.counters import Wanted, key_of
 # Until every process has read of a new budget, requests may start that do not hold from it.
 GROWN_MS = 2500
 KEPT = timedelta(days=3)  # beyond the window: for streams that began in it
-_AT_ONCE = 200
+_AT_ONCE = 500
 log = logging.getLogger("headrace.budgets")
 
 # What the ledger has of each window. Hours are the tenant's own, so windows end between them.

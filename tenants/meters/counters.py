@@ -10,8 +10,10 @@ from typing import Any
 import msgspec
 import redis
 
-from tenants.meters.holds import HOLDS, USAGE
-from tenants.meters.scripts import REBUILD, TRUST, Argument
+from tenants.meters.rebuilding import MOST, Wanted, rebuild
+from tenants.meters.scripts import TRUST
+
+__all__ = ["MOST", "Wanted", "rebuild"]
 
 WANTED = "hr:budgets:wanted"
 YOUNG = "hr:budgets:young"
@@ -19,26 +21,7 @@ EPOCH = "hr:epoch"
 DOUBT = "hr:epoch:doubted:"
 _DOUBT_SECONDS = 24 * 3600
 PREFIX = "hr:b:"
-# What a hash field can take (2^63) with room for what is added; more is counted as this much.
-MOST = 9 * 10**18
 LET_GO_MS = 5000
-
-
-class Wanted(msgspec.Struct, frozen=True):
-    """A counter to be made: whose use it counts ("" = any) in [first, last), ISO 8601 as events have it.
-
-    ledger: the nano-units on record for it, which may be negative after an adjustment. expires_ms: epoch, None: never.
-    """
-
-    key: str
-    tenant: str
-    project: str
-    api_key: str
-    model: str
-    first: str
-    last: str
-    ledger: int
-    expires_ms: int | None
 
 
 class Counter(msgspec.Struct, frozen=True):
@@ -51,15 +34,6 @@ class Counter(msgspec.Struct, frozen=True):
 
 def key_of(budget: int, first_ms: int) -> str:
     return f"{PREFIX}{budget}:{first_ms // 1000}"
-
-
-def rebuild(client: "redis.Redis", wanted: Sequence[Wanted]) -> None:
-    """Set the counters, in one step; may be repeated. The caller has kept drains out since it read `ledger`."""
-    arguments: list[Argument] = []
-    for one in wanted:
-        arguments += [max(-MOST, min(MOST, one.ledger)), one.tenant, one.project, one.api_key, one.model]
-        arguments += [one.first, one.last, "" if one.expires_ms is None else one.expires_ms]
-    REBUILD.call_sync(client, [HOLDS, USAGE, *(one.key for one in wanted)], arguments)
 
 
 def read(client: "redis.Redis", keys: Sequence[str]) -> list[Counter | None]:

@@ -4,6 +4,7 @@ The async verbs serve the data plane, the sync ones Celery and the command line;
 """
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -34,6 +35,7 @@ LIFE = "hr:life"
 TOMBSTONE_SECONDS = 24 * 3600
 # An admission that was given up can only come late from a buffer of the network or of a frozen Redis.
 WITHDRAWN_SECONDS = 3600
+_READ_AT_ONCE = 500
 
 _encode = msgspec.json.encode
 
@@ -332,11 +334,19 @@ def expired(client: "redis.Redis", *, most: int = 500) -> list[ExpiredHold]:
 
 def living(client: "redis.Redis") -> Iterator[dict[str, object]]:
     """Every hold that lives, as `manage.py holds` shows it: request_id, tenant, meters, expires_at (epoch ms)."""
-    for request_id, expires in client.zscan_iter(HOLDS):
-        try:
-            record, meters = client.hmget(f"hr:hold:{request_id.decode()}", ["record", "meters"])
-        except redis.ResponseError:  # what stands there is no hold
-            record, meters = b"", b""
+    index = client.zscan_iter(HOLDS, count=_READ_AT_ONCE)
+    while some := dict(islice(index, _READ_AT_ONCE)):
+        yield from _living(client, some)
+
+
+def _living(client: "redis.Redis", expiries: dict[bytes, float]) -> Iterator[dict[str, object]]:
+    with client.pipeline(transaction=False) as pipeline:
+        for request_id in expiries:
+            pipeline.hmget(b"hr:hold:" + request_id, ["record", "meters"])
+        answers: list[Any] = pipeline.execute(raise_on_error=False)
+    for (request_id, expires), answer in zip(expiries.items(), answers, strict=True):
+        # What stands there may be no hold.
+        record, meters = (b"", b"") if isinstance(answer, redis.ResponseError) else answer
         if record is None or meters is None:
             continue  # settled since the index was read
         yield {

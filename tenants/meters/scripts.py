@@ -33,6 +33,10 @@ class Script:
         except redis.exceptions.NoScriptError:
             return client.eval(self.source, len(keys), *keys, *arguments)
 
+    def queue(self, pipeline: "redis.client.Pipeline", keys: list[str], arguments: list[Argument]) -> None:
+        """Have `pipeline` call it, with its source: there it cannot be asked a second time."""
+        pipeline.eval(self.source, len(keys), *keys, *arguments)
+
 
 async def _answer(pending: Awaitable[Any] | Any) -> Any:
     return await pending
@@ -50,6 +54,7 @@ ASIDE = Script("aside")
 WITHDRAW = Script("withdraw")
 GRACE = Script("grace")
 REBUILD = Script("rebuild")
+ADOPT = Script("adopt")
 TRUST = Script("trust")
 TEND = Script("tend")
 QUIT = Script("quit")

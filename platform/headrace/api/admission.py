@@ -14,11 +14,12 @@ from headrace.api.places import MOST_ROOMS, check_unknown, default_output, first
 from headrace.api.refusals import no_price, refusal
 from routing.catalog import Route
 from tenants.keyring import Principal
+from tenants.meters import counters
 from tenants.meters.holds import Exhausted, Held, NotHeld, Taken, TooLarge
 from tenants.meters.meter import CONCURRENCY, COST, INPUT_TOKENS, OUTPUT_TOKENS, REQUESTS
 
-# What a meter of money can take in one step; dearer requests fit no budget either.
-_DEAREST = 10**18
+# The most that a meter of money holds; dearer requests fit no budget either.
+_DEAREST = counters.MOST
 # Tokens of the window that are left over: some engines want one, and count those that begin an answer.
 _SPARE = 8
 

@@ -14,29 +14,53 @@ local function is_trusted()
   return trusted
 end
 
+-- Each counter is read once in a script: {spent, held, taken}, `taken` since; false where there is none.
+local counters = {}
+
 local function counter(key)
-  local found = redis.pcall('HMGET', key, 'spent', 'held')
-  if not found.err and is_whole(found[1]) and is_whole(found[2]) then return found[1], found[2] end
+  local known = counters[key]
+  if known == nil then
+    local found = redis.pcall('HMGET', key, 'spent', 'held')
+    known = not found.err and is_whole(found[1]) and is_whole(found[2]) and {found[1], found[2], '0'} or false
+    counters[key] = known
+  end
+  return known
 end
 
--- What a counter cannot hold any more stays at the most it can: nothing may fail in the middle of a settlement.
+-- No sum overflows: what is spent stays at the most that a counter can hold, and of what is held no more is admitted
+-- (`check`). Where it was put there by other means, less than nothing is never held. Nothing may fail in the middle of a
+-- settlement.
 local function add(key, field, amount)
-  if type(redis.pcall('HINCRBY', key, field, amount)) == 'table' then redis.call('HSET', key, field, MOST) end
+  counters[key] = nil
+  local sum = redis.pcall('HINCRBY', key, field, amount)
+  if type(sum) == 'table' then
+    redis.call('HSET', key, field, string.sub(amount, 1, 1) == '-' and '-' .. MOST or MOST)
+  elseif sum < 0 and field == 'held' then
+    redis.call('HSET', key, field, '0')
+  end
 end
 
 local soft_budget = {}
 kinds.soft_budget = soft_budget
 
 function soft_budget.look(key, limit)
-  local spent, held = counter(key)
-  return spent and left_of(limit, spent, held) or '0', 0
+  local known = counter(key)
+  return known and left_of(limit, unpack(known)) or '0', 0
 end
 
-function soft_budget.check() end
+function soft_budget.check(key, limit, amount)
+  local known = counter(key)
+  if known and (remaining(MOST, known[2], amount)) < 0 then return 'occupied', 2000, left_of(limit, known[1]) end
+end
 
 function soft_budget.take(key, limit, amount)
-  if counter(key) then
+  local known = counter(key)
+  if known then
     add(key, 'held', amount)
+    if known[3] == '0' then
+      known[3] = amount
+      counters[key] = known
+    end
   else
     redis.call('SADD', WANTED, key)
   end
@@ -45,7 +69,7 @@ end
 function soft_budget.give(key, limit, amount, used)
   if not counter(key) then return end
   if amount ~= '0' then add(key, 'held', '-' .. amount) end
-  add(key, 'spent', used)
+  if used ~= '0' then add(key, 'spent', used) end
 end
 
 function soft_budget.charge(key, limit, amount)
@@ -56,12 +80,16 @@ local budget = {look = soft_budget.look, take = soft_budget.take, give = soft_bu
 kinds.budget = budget
 
 function budget.check(key, limit, amount)
-  local spent, held = counter(key)
-  if not spent or not is_trusted() then
+  local known = counter(key)
+  if not known or not is_trusted() then
     redis.call('SADD', WANTED, key)
     return 'rebuilding', 1000
   end
+  local spent, held = known[1], known[2]
+  -- What fits is the usual answer, and one sum tells.
+  local is_held = (remaining(MOST, held, amount)) < 0
+  if not is_held and (remaining(limit, spent, held, amount)) >= 0 then return end
   local left = left_of(limit, spent)
   if (remaining(limit, spent, amount)) < 0 then return 'exhausted', 0, left end
-  if (remaining(limit, spent, held, amount)) < 0 then return 'occupied', 2000, left end
+  return 'occupied', 2000, left
 end
