@@ -11,9 +11,11 @@ from engines.refusals import error_event
 from engines.sse import EventTooLarge, Framer
 from headrace.api import chunks
 from headrace.api.attempt import no_stream
+from headrace.api.beside import Beside
 from headrace.api.exchange import Exchange
 from headrace.api.raw import is_empty
-from headrace.api.tool_calls import Numbering, passable
+from headrace.api.streamed_choices import StreamedChoices, substance
+from headrace.api.whole_choices import WholeChoices, normalise
 
 # After [DONE] there are only the last bytes of HTTP; read, they let the connection serve the next request.
 _LAST_BYTES_SECONDS = 0.05
@@ -26,7 +28,8 @@ class _Parts:
     def __init__(self) -> None:
         self.texts: dict[str, list[str]] = {}
         self.calls: dict[int, dict[str, Any]] = {}
-        self.logprobs: list[Any] = []
+        self.logprobs: dict[str, list[Any]] = {}
+        self.more: dict[str, Any] = {}
         self.finish_reason: str | None = None
 
     def add(self, choice: dict[str, Any]) -> None:
@@ -36,49 +39,57 @@ class _Parts:
                 self.texts.setdefault(name, []).append(text)
         for call in delta.get("tool_calls") or ():
             self._add_call(call)
-        logprobs = choice.get("logprobs")
-        if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):
-            self.logprobs += logprobs["content"]
+        for name, tokens in (choice.get("logprobs") or {}).items():
+            if isinstance(tokens, list):
+                self.logprobs.setdefault(name, []).extend(tokens)
+        if delta.get("annotations"):
+            self.more.setdefault("annotations", []).extend(delta["annotations"])
         self.finish_reason = choice.get("finish_reason") or self.finish_reason
 
     def _add_call(self, call: dict[str, Any]) -> None:
-        known = self.calls.setdefault(call["index"], {"type": "function", "function": {"arguments": ""}})
-        if call.get("id"):
-            known["id"] = call["id"]
+        known = self.calls.setdefault(call["index"], {"function": {"arguments": ""}})
         function = call.get("function") or {}
-        if function.get("name"):
-            known["function"]["name"] = function["name"]
         known["function"]["arguments"] += function.get("arguments") or ""
+        known["function"] |= {"name": function["name"]} if function.get("name") else {}
+        known |= {
+            name: value for name, value in call.items() if name not in {"index", "function"} and value is not None
+        }
 
     def as_choice(self, index: int) -> dict[str, Any]:
         message: dict[str, Any] = {"role": "assistant", "content": None if self.calls else ""}
-        message |= {name: "".join(texts) for name, texts in self.texts.items()}
+        message |= {name: "".join(texts) for name, texts in self.texts.items()} | self.more
         if self.calls:
             message["tool_calls"] = [self.calls[number] for number in sorted(self.calls)]
-        logprobs = {"content": self.logprobs} if self.logprobs else None
+        logprobs = self.logprobs or None
         return {"index": index, "message": message, "logprobs": logprobs, "finish_reason": self.finish_reason}
 
 
-async def assemble(answer: Answer, exchange: Exchange) -> list[dict[str, Any]]:
-    """The choices of a streamed `answer`, counted on the exchange's meter as they come. Raises UpstreamError."""
+async def assemble(answer: Answer, exchange: Exchange, beside: Beside) -> WholeChoices:
+    """The choices of a streamed `answer`, counted on the exchange's meter as they come; `beside` takes what is said
+    beside them. Raises UpstreamError."""
     if not answer.is_event_stream:
         raise await no_stream(answer)
-    framer, parts, numbering = Framer(), dict[int, _Parts](), Numbering()
+    framer, parts, choices = Framer(), dict[int, _Parts](), StreamedChoices(exchange.chat)
     try:
         is_over = False
         while not is_over and (piece := await answer.read()):
-            is_over = any(_take(data, exchange, parts, numbering) for data in framer.feed(piece))
+            is_over = any(_take(data, exchange, parts, choices, beside) for data in framer.feed(piece))
         if is_over:
             await answer.drained(_LAST_BYTES_SECONDS, _LAST_BYTES)
         else:
             for data in framer.end():
-                _take(data, exchange, parts, numbering)
+                _take(data, exchange, parts, choices, beside)
     except (EventTooLarge, msgspec.DecodeError, RecursionError) as error:
         raise BadAnswer("an event that is not a chat's") from error
-    return [parts[index].as_choice(index) for index in sorted(parts)]
+    if choices.failure is not None:
+        exchange.finish_reason = choices.finish_word
+        raise choices.failure
+    made = normalise([parts[index].as_choice(index) for index in sorted(parts)])
+    # Its words are those of the schema by now; the engine's own is what goes on record.
+    return WholeChoices(made.choices, made.raw, [word and (choices.finish_word or word) for word in made.words])
 
 
-def _take(data: bytes, exchange: Exchange, parts: dict[int, _Parts], numbering: Numbering) -> bool:
+def _take(data: bytes, exchange: Exchange, parts: dict[int, _Parts], read: StreamedChoices, beside: Beside) -> bool:
     """Take one event; whether it was the last."""
     if chunks.is_done(data):
         return True
@@ -87,11 +98,12 @@ def _take(data: bytes, exchange: Exchange, parts: dict[int, _Parts], numbering: 
     chunk = chunks.read(data)
     if chunk.object == "error" or not is_empty(chunk.error):
         raise error_event(data)
-    choices, raw = chunks.read_choices(chunk, is_begun=exchange.has_first_byte)
+    choices, raw = read.read(bytes(chunk.choices), is_begun=exchange.has_first_byte)
     chunks.count(chunk, choices, exchange.meter)
-    wholes = msgspec.json.decode(passable(raw, numbering)) or ()
+    beside.take(chunk)
+    wholes = msgspec.json.decode(raw) or ()
     for choice, whole in zip(choices, wholes, strict=True):
-        if text := chunks.substance(choice):
+        if text := substance(choice):
             exchange.meter.delivered(text)
         if (text or choice.finish_reason) and not exchange.has_first_byte:
             exchange.start_answer(time.monotonic())

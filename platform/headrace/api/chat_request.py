@@ -61,6 +61,14 @@ class ChatRequest(msgspec.Struct):
         size = self.content.text_bytes + 2 * self.schema_bytes + self.content.other_tokens
         return size + _FRAME_TOKENS * len(self.content.messages) + _TEMPLATE_TOKENS
 
+    @property
+    def tool_names(self) -> frozenset[str]:
+        """The names of the tools that may be called."""
+        tools = self.passed.get("tools")
+        return (
+            frozenset() if tools is None else frozenset(tool.function.name for tool in _decoders["tools"].decode(tools))
+        )
+
     def upstream_fields(self) -> dict[str, Any]:
         return {"messages": self.content.messages, **self.passed}
 

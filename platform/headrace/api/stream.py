@@ -6,18 +6,20 @@ import time
 import msgspec
 
 from engines.answer import Answer
-from engines.errors import BadAnswer, Disconnected, Failed, Incomplete, UpstreamError
+from engines.errors import BadAnswer, Disconnected, Incomplete, UpstreamError
 from engines.refusals import error_event
 from engines.sse import EventTooLarge, Framer
 from headrace.api import chunks
+from headrace.api.answer_schema import StreamedChoice
 from headrace.api.attempt import may_run_on, no_stream, open_upstream, see_out
+from headrace.api.beside import Beside
 from headrace.api.errors import ApiError
 from headrace.api.exchange import Exchange
 from headrace.api.gateway import Gateway
 from headrace.api.limit_headers import answer_headers
 from headrace.api.raw import is_empty
+from headrace.api.streamed_choices import StreamedChoices, substance
 from headrace.api.streaming import StreamingConsumer
-from headrace.api.tool_calls import Numbering, passable
 from headrace.api.usage_meter import Counts, as_openai
 
 _EVENT_STREAM = [
@@ -40,7 +42,8 @@ class StreamedAnswer:
         self._comment: asyncio.Task[None] | None = None
         self._held: list[bytes] = []
         self._finished: set[int] = set()
-        self._numbering = Numbering()
+        self._read = StreamedChoices(exchange.chat)
+        self._beside = Beside()
         self._end_by: float | None = None
         self._is_cut = False
         self._silent_since = time.monotonic()
@@ -54,7 +57,7 @@ class StreamedAnswer:
         """Relay the exchange's replica's answer until it is done. Raises engines.errors.UpstreamError."""
         self._held.clear()
         self._finished.clear()
-        self._numbering = Numbering()
+        self._read, self._beside = StreamedChoices(self._exchange.chat), Beside()
         self._end_by = None
         self._is_asked = True
         self._answer = await open_upstream(self._gateway, self._exchange)
@@ -125,31 +128,33 @@ class StreamedAnswer:
         chunk = chunks.read(data)
         if chunk.object == "error" or not is_empty(chunk.error):
             raise error_event(data)
-        choices, raw = chunks.read_choices(chunk, is_begun=self._exchange.has_first_byte)
+        choices, raw = self._read.read(bytes(chunk.choices), is_begun=self._exchange.has_first_byte)
         chunks.count(chunk, choices, self._exchange.meter)
         if choices:
-            self._choices(choices, raw)
+            self._choices(choices, raw, self._beside.next(chunk))
+        else:
+            self._beside.take(chunk)
         return False
 
-    def _choices(self, choices: list[chunks.Choice], raw: bytes) -> None:
+    def _choices(self, choices: list[StreamedChoice], raw: bytes, beside: bytes) -> None:
         exchange = self._exchange
         now = exchange.last_event_at = time.monotonic()
+        exchange.finish_reason = self._read.finish_word or exchange.finish_reason
+        if self._read.failure is not None:
+            raise self._read.failure
         for choice in choices:
-            text = chunks.substance(choice)
-            if choice.finish_reason in chunks.FAILURES:
-                raise Failed("the engine gave up")
+            text = substance(choice)
             if text:
                 exchange.meter.delivered(text)
                 self._end_by = None
             if choice.finish_reason:
                 self._finished.add(choice.index)
-                exchange.finish_reason = choice.finish_reason
             elif not text:
                 continue
             if exchange.first_byte_at is None:
                 exchange.start_answer(now)
             exchange.last_byte_at = now
-        self._held.append(self._frame.event(passable(raw, self._numbering)))
+        self._held.append(self._frame.event(raw, beside))
 
     async def _flush(self) -> None:
         """Send what is held; nothing before the first byte, so that a failure until then can have its own status."""
@@ -210,8 +215,11 @@ class StreamedAnswer:
     async def complete(self, counts: Counts) -> None:
         """The end of a good answer: the usage if it was asked for, and [DONE]."""
         self._exchange.on_silence = None
-        usage = self._frame.usage(as_openai(counts)) if self._exchange.chat.include_usage else b""
-        await self._write(usage + chunks.DONE, more=False)
+        beside = self._beside.rest()
+        last = self._frame.event(b"[]", beside) if beside else b""
+        if self._exchange.chat.include_usage:
+            last = self._frame.usage(as_openai(counts), beside)
+        await self._write(last + chunks.DONE, more=False)
 
     async def fail(self, error: ApiError) -> None:
         """The end of a failed answer: its own status while nothing was sent, else an error event and no [DONE]."""

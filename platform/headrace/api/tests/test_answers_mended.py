@@ -49,14 +49,14 @@ def test_it_takes_half_a_character_for_one_that_is_missing(place: Place) -> None
     assert whole(place, body).text == "\ufffdb"
 
 
-def test_it_sends_null_for_what_is_no_number(place: Place) -> None:
+def test_it_sends_openai_s_least_logprob_for_what_is_no_number(place: Place) -> None:
     """Python's writer says NaN and Infinity, which no other reader takes: in logprobs, of what cannot come."""
     told = '{"content":[{"token":"a","logprob":-Infinity,"top_logprobs":[{"token":"b","logprob":NaN}]}]}'
     answer = stream(
         place, 'data: {"choices":[{"index":0,"delta":{"content":"a"},"logprobs":' + told + "}]}\n\n", END, DONE
     )
     [token] = answer.events[0]["choices"][0]["logprobs"]["content"]
-    assert (token["logprob"], token["top_logprobs"][0]["logprob"]) == (None, None)
+    assert (token["logprob"], token["top_logprobs"][0]["logprob"]) == (-9999.0, -9999.0)
 
 
 def test_it_numbers_the_calls_of_a_stream_that_does_not(place: Place) -> None:
@@ -91,12 +91,18 @@ def test_it_takes_no_error_that_says_nothing_for_one(place: Place, nothing: Any)
     assert stream(place, event({"content": "x"}, error=nothing), END, DONE).text == "x"
 
 
-def test_it_passes_content_that_comes_in_parts(place: Place) -> None:
+def test_it_gives_content_that_comes_in_parts_as_text(place: Place) -> None:
     """As a provider of reasoning models sends what they think; it is output like any other."""
-    parts = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]
+    parts: list[Any] = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm, so it is"}]}]
     answer = stream(place, event({"content": parts}), event({"content": "x"}), END, DONE)
-    assert answer.events[0]["choices"][0]["delta"]["content"] == parts
+    first = answer.events[0]["choices"][0]["delta"]
+    assert (first["reasoning_content"], first["content"]) == ("hm, so it is", None)
     assert answer.record["output_tokens"] > 1
+    parts += [{"type": "text", "text": "To"}, "day", {"type": "refusal", "refusal": "No."}]
+    body = {"choices": [{"message": {"content": parts}, "finish_reason": "stop"}]}
+    [choice] = whole(place, json.dumps(body)).json["choices"]
+    told = {"role": "assistant", "content": "Today", "reasoning_content": "hm, so it is", "refusal": "No."}
+    assert choice["message"] == told
 
 
 def test_it_takes_the_type_of_a_stream_however_it_is_written(place: Place) -> None:
@@ -148,7 +154,7 @@ def test_it_fills_what_clients_want_to_find_in_every_choice(
     answer = stream(place, *(f"data: {json.dumps(each)}\n\n" for each in ways), DONE)
     given = [event["choices"] for event in answer.events]
     assert given == [
-        [{"index": 0, "delta": {"content": "x"}, "finish_reason": None}],
+        [{"index": 0, "delta": {"role": "assistant", "content": "x"}, "finish_reason": None}],
         [{"index": 0, "delta": {}, "finish_reason": "stop"}],
     ]
 
@@ -185,7 +191,7 @@ def test_it_streams_a_message_that_comes_in_place_of_a_delta(place: Place) -> No
 @pytest.mark.parametrize("odd", [{"reasoning": {"text": "hm"}}, {"reasoning_content": ["hm"]}])
 def test_it_counts_text_of_an_odd_form(place: Place, odd: dict[str, Any]) -> None:
     answer = stream(place, event(odd), event({"content": "x", "refusal": False}), END, DONE)
-    assert answer.events[0]["choices"][0]["delta"] == odd
+    assert answer.events[0]["choices"][0]["delta"] == {"role": "assistant", next(iter(odd)): "hm"}
     message = {"role": "assistant", "content": None, **odd}
     given = whole(place, json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}))
     assert given.record["output_tokens"] >= 1
@@ -194,7 +200,12 @@ def test_it_counts_text_of_an_odd_form(place: Place, odd: dict[str, Any]) -> Non
 def test_it_fills_what_clients_want_to_find_in_a_whole_answer(place: Place) -> None:
     choices = [{"message": {"content": "x"}, "finish_reason": "stop"}]
     assert whole(place, json.dumps({"choices": choices})).json["choices"] == [
-        {"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}
+        {
+            "index": 0,
+            "message": {"role": "assistant", "content": "x", "refusal": None},
+            "finish_reason": "stop",
+            "logprobs": None,
+        }
     ]
     bare = whole(place, json.dumps({"choices": [{"message": {}, "finish_reason": "stop"}], "usage": USAGE}))
-    assert bare.json["choices"][0]["message"] == {"role": "assistant", "content": None}
+    assert bare.json["choices"][0]["message"] == {"role": "assistant", "content": None, "refusal": None}

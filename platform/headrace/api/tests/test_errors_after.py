@@ -22,7 +22,7 @@ def raw(*segments: str) -> list[str]:
     return [base64.b64encode(segment.encode()).decode() for segment in segments]
 
 
-def failed(answer: Answer, code: str, *, tokens: int, status: str = "error") -> None:
+def failed(answer: Answer, code: str, *, tokens: int, status: str = "error", word: str | None = None) -> None:
     assert answer.status == 200
     assert not answer.is_done
     assert b"[DONE]" not in answer.raw
@@ -30,7 +30,7 @@ def failed(answer: Answer, code: str, *, tokens: int, status: str = "error") -> 
     assert answer.text == "".join(f"tok{token} " for token in range(tokens))
     assert not any(choice["finish_reason"] for event in answer.events for choice in event.get("choices", ()))
     record = answer.record
-    assert (record["status"], record["output_tokens"], record["finish_reason"]) == (status, tokens, None)
+    assert (record["status"], record["output_tokens"], record["finish_reason"]) == (status, tokens, word)
     assert record["input_tokens"] > 0
 
 
@@ -124,7 +124,7 @@ def test_it_ends_at_an_event_that_is_none(place: Place, nonsense: str) -> None:
 def test_it_takes_another_s_abort_of_an_attempt_for_a_failure(place: Place) -> None:
     """`abort` is no reason that OpenAI knows; an answer cut like that is not whole."""
     answer = place.scripted(fields={"stream": True}, tokens=3, finish_reason="abort")
-    failed(answer, "upstream_error", tokens=3)
+    failed(answer, "upstream_error", tokens=3, word="abort")
     whole = place.scripted(tokens=3, finish_reason="abort")
     assert (whole.status, whole.error["code"]) == (502, "upstream_error")
     assert (whole.record["status"], whole.record["output_tokens"]) == ("error", 0)

@@ -147,8 +147,7 @@ def test_it_makes_arguments_text_and_hides_what_else_an_engine_says(place: Place
     body = {
         "id": "of-the-engine",
         "model": "/models/secret-finetune",
-        "system_fingerprint": "host-7",
-        "metadata": {"weight_version": "default"},
+        "metadata": {"weight_version": "default", "host": "host-7"},
         "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}],
         "usage": {"prompt_tokens": 3, "completion_tokens": 1},
     }
@@ -159,10 +158,12 @@ def test_it_makes_arguments_text_and_hides_what_else_an_engine_says(place: Place
 
 
 @pytest.mark.parametrize("calls", ['"arguments":null', [7], [{"function": 7}], {"a": 1}])
-def test_it_passes_calls_of_any_form(place: Place, calls: Any) -> None:
+def test_it_drops_calls_that_are_none(place: Place, calls: Any) -> None:
+    """No client takes one without a name."""
     message = {"content": 'not a call: "arguments":null', "tool_calls": calls, "audio": {"arguments": None}}
     body = {"choices": [{"message": message, "finish_reason": "stop"}], "usage": None}
-    assert place.scripted(status=200, body=body).json["choices"][0]["message"]["tool_calls"] == calls
+    given = place.scripted(status=200, body=body).json["choices"][0]["message"]
+    assert (given.get("tool_calls"), given["content"]) == (None, message["content"])
 
 
 def test_it_refuses_several_choices_where_the_engine_counts_only_one(place: Place, models: dict[str, str]) -> None:
