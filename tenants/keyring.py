@@ -69,7 +69,8 @@ class Principal(msgspec.Struct):
 class Keyring:
     """All keys of all tenants in memory. `find` is one dict look-up; changes come in row by row.
 
-    Principals are made on first use and dropped when anything above them changes.
+    Principals are made on first use, and dropped when anything above them changes: a key's own, those of a project, or
+    of a tenant. Whatever another tenant does, however many rows it has, costs a tenant nothing.
     """
 
     def __init__(self) -> None:
@@ -77,24 +78,48 @@ class Keyring:
         self._by_digest: dict[bytes, str] = {}
         self._retired: dict[bytes, tuple[str, float]] = {}  # digest -> key, and until when it is good
         self._principals: dict[str, Principal] = {}
+        # The keys of principals that were made, by tenant and by project id; limits' ids by tenant, project and key.
+        self._made_of_tenant: dict[str, set[str]] = {}
+        self._made_of_project: dict[str, set[str]] = {}
+        self._limits_of: dict[tuple[str, str, str], dict[str, None]] = {}
 
     def load(self, table: str, rows: Iterable[tuple[Any, ...]], gone: Iterable[str] = ()) -> None:
         """Take over `rows` of `table`; the primary keys `gone` exist no more."""
         known, fresh = self._rows[table], {str(row[0]): row for row in rows}
         # All old ones first: a digest may move from one key to another.
-        old = [row for ref in (*gone, *fresh) if (row := known.pop(ref, None))]
+        old = {ref: row for ref in (*gone, *fresh) if (row := known.pop(ref, None))}
         known.update(fresh)
-        if table == "tenants_apikey":
-            for row in old:
-                self._by_digest.pop(bytes(row[1]), None)
-            for ref, row in fresh.items():
-                self._by_digest[bytes(row[1])] = ref
-        if table == "tenants_retiredsecret":
-            for row in old:
-                self._retired.pop(bytes(row[1]), None)
-            for _, digest, key, until in fresh.values():
-                self._retired[bytes(digest)] = key, until.timestamp()
-        self._principals.clear()
+        match table:
+            case "tenants_apikey":
+                for row in old.values():
+                    self._by_digest.pop(bytes(row[1]), None)
+                for ref, row in fresh.items():
+                    self._by_digest[bytes(row[1])] = ref
+                self._drop({*old, *fresh})
+            case "tenants_retiredsecret":
+                for row in old.values():
+                    self._retired.pop(bytes(row[1]), None)
+                for _, digest, key, until in fresh.values():
+                    self._retired[bytes(digest)] = key, until.timestamp()
+            case "tenants_modellimits":
+                for ref, row in old.items():
+                    scope = row[1:4]
+                    self._limits_of[scope].pop(ref, None)
+                    if not self._limits_of[scope]:
+                        del self._limits_of[scope]
+                for ref, row in fresh.items():
+                    self._limits_of.setdefault(row[1:4], {})[ref] = None
+                for _, tenant, _, key, *_ in (*old.values(), *fresh.values()):
+                    self._drop({key} if key else self._made_of_tenant.get(tenant, ()))
+            case "tenants_project" | "tenants_tenant":
+                made = self._made_of_tenant if table == "tenants_tenant" else self._made_of_project
+                for ref in {*old, *fresh}:
+                    self._drop(made.get(ref, ()))
+
+    def _drop(self, refs: Iterable[str]) -> None:
+        """The principals of these keys are made anew when next they call."""
+        for ref in list(refs):
+            self._principals.pop(ref, None)
 
     def find(self, digest: bytes) -> Principal | None:
         """The principal of a key's digest, usable or not; None if no key has it."""
@@ -113,6 +138,9 @@ class Keyring:
         principal = self._principals.get(ref)
         if principal is None:
             principal = self._principals[ref] = self._make(ref)
+            self._made_of_tenant.setdefault(principal.tenant, set()).add(ref)
+            project_id = self._rows["tenants_apikey"][ref][3]
+            self._made_of_project.setdefault(str(project_id), set()).add(ref)
         return principal
 
     def __len__(self) -> int:
@@ -146,10 +174,16 @@ class Keyring:
             cached_input_weight=cached_weight,
         )
         of_models: dict[str, list[tuple[str, dict[str, int | None]]]] = {}
-        for _, of_tenant, of_project, of_key, model, *limits in self._rows["tenants_modellimits"].values():
-            if of_tenant == tenant_slug and of_project in {"", project} and of_key in {"", public_id}:
-                name = f"{tenant_slug}/{of_project}/{of_key}:{model}"
-                of_models.setdefault(model, []).append((name, dict(zip(LIMIT_FIELDS, limits, strict=True))))
+        scoped = {
+            ref
+            for of_project in ("", project)
+            for of_key in ("", public_id)
+            for ref in self._limits_of.get((tenant_slug, of_project, of_key), ())
+        }
+        for ref in sorted(scoped, key=int):
+            _, _, of_project, of_key, model, *limits = self._rows["tenants_modellimits"][ref]
+            name = f"{tenant_slug}/{of_project}/{of_key}:{model}"
+            of_models.setdefault(model, []).append((name, dict(zip(LIMIT_FIELDS, limits, strict=True))))
         for model, found in of_models.items():
             principal.by_model[model] = _with_limits(principal, model, found)
         return principal

@@ -1,6 +1,7 @@
 """The budgets as the data plane looks them up: those above a request, as meters of the window it is admitted in.
 
-Rows come as tuples in the order of SELECT; loading is whoever has a connection's business (headrace/api/snapshot.py).
+Rows come as tuples in the order of SELECT (of these ids; of all where they are None); loading is whoever has a
+connection's business (headrace/api/snapshot.py).
 """
 
 from collections.abc import Iterable
@@ -17,7 +18,7 @@ from tenants.meters.meter import COST, Meter
 TABLE = "billing_budget"
 SELECT = (
     "SELECT id, tenant_id, project, key, model, name, amount, period, hard, extra, extra_until"
-    " FROM billing_budget WHERE enabled ORDER BY id"
+    " FROM billing_budget WHERE enabled AND (%(ids)s::bigint[] IS NULL OR id = ANY(%(ids)s::bigint[])) ORDER BY id"
 )
 HARD, SOFT = "budget", "soft_budget"
 
@@ -47,25 +48,49 @@ class Budget(msgspec.Struct, frozen=True):
 
 
 class BudgetBook:
-    """Built whole from the rows of SELECT. A request's meters are found by two look-ups, and made once a window."""
+    """Built from the rows of SELECT, and changed row by row: what one tenant's budgets come to costs no other.
+
+    A request's meters are found by two look-ups, and made once a window.
+    """
 
     def __init__(self, rows: Iterable[tuple[Any, ...]] = (), zones: Zones | None = None) -> None:
         self._zones = zones or Zones()
-        self._of_tenant: dict[str, list[Budget]] = {}
-        for row in rows:
-            budget = Budget(*row)
-            self._of_tenant.setdefault(budget.tenant, []).append(budget)
-        self._above: dict[tuple[str, str, str, str], list[Budget]] = {}
+        self._of_tenant: dict[str, dict[int, Budget]] = {}
+        self._tenants: dict[int, str] = {}
+        self._above: dict[str, dict[tuple[str, str, str], list[Budget]]] = {}
         self._made: dict[int, tuple[int, int, Meter]] = {}
+        self.change((), rows)
+
+    def change(self, ids: Iterable[int], rows: Iterable[tuple[Any, ...]]) -> None:
+        """Take over `rows`; of `ids` those that are not among them exist, or are in force, no more."""
+        fresh = {row[0]: Budget(*row) for row in rows}
+        for number in {*ids, *fresh}:
+            self._made.pop(number, None)
+            if (tenant := self._tenants.pop(number, None)) is not None:
+                self._of_tenant[tenant].pop(number, None)
+                self._above.pop(tenant, None)
+        for number, budget in fresh.items():
+            self._tenants[number] = budget.tenant
+            self._of_tenant.setdefault(budget.tenant, {})[number] = budget
+            self._above.pop(budget.tenant, None)
+
+    def change_zones(self, tenants: Iterable[str], rows: Iterable[tuple[Any, ...]]) -> None:
+        """The time zones of `tenants` are what `rows` of zones.SELECT say."""
+        tenants = set(tenants)
+        self._zones.replace(tenants, rows)
+        for tenant in tenants:
+            for number in self._of_tenant.get(tenant, ()):
+                self._made.pop(number, None)
 
     def above(self, *, tenant: str, project: str, key: str, model: str) -> list[Budget]:
-        """The budgets that such a request counts in."""
-        if tenant not in self._of_tenant:
+        """The budgets that such a request counts in, by their ids."""
+        if not (budgets := self._of_tenant.get(tenant)):
             return []
-        scope = (tenant, project, key, model)
-        if (found := self._above.get(scope)) is None:
-            found = [budget for budget in self._of_tenant[tenant] if budget.covers(project, key, model)]
-            self._above[scope] = found
+        known = self._above.setdefault(tenant, {})
+        scope = (project, key, model)
+        if (found := known.get(scope)) is None:
+            covering = (budget for budget in budgets.values() if budget.covers(project, key, model))
+            found = known[scope] = sorted(covering, key=lambda budget: budget.id)
         return found
 
     def meters(self, budgets: Iterable[Budget], *, at_ms: int) -> list[Meter]:

@@ -28,6 +28,12 @@ class Zones:
 
     def __init__(self, rows: Iterable[tuple[Any, ...]] = ()) -> None:
         self._of_tenant: dict[str, list[_Change]] = {}
+        self.replace((), rows)
+
+    def replace(self, tenants: Iterable[str], rows: Iterable[tuple[Any, ...]]) -> None:
+        """Know of `tenants` what `rows` say, and no more what was known."""
+        for tenant in tenants:
+            self._of_tenant.pop(tenant, None)
         for tenant, *change in rows:
             self._of_tenant.setdefault(tenant, []).append(_Change(*change))
 

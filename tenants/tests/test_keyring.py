@@ -194,3 +194,37 @@ def test_it_adds_the_limits_of_a_model_for_that_model_alone() -> None:
     assert len({meter.key for meter in demo.meters}) == 3
     assert (demo.max_prompt_tokens, demo.max_output_tokens) == (100, 10)
     assert (alice.max_prompt_tokens, alice.max_output_tokens) == (500, None)
+
+
+def test_a_change_costs_nobody_but_those_it_concerns() -> None:
+    """Principals are made on first use: those that are the same object were not made again."""
+    keys = {
+        b"a1": key("alice", b"a1"),
+        b"a2": key("anton", b"a2", project_id=2),
+        b"c1": key("carol", b"c1", of="globex", project_id=3),
+    }
+    everybody = set(keys)
+    ring = keyring(
+        *keys.values(),
+        tenants=[tenant(), tenant("globex")],
+        projects=[project(1, "app"), project(2, "web"), project(3, "app")],
+    )
+    of_acme, of_web, of_anton = ("acme", "", ""), ("acme", "web", ""), ("acme", "", "anton")
+    changes: list[tuple[str, Any, set[bytes]]] = [
+        ("tenants_apikey", key("alice", b"a1", models=["m"]), {b"a1"}),
+        ("tenants_apikey", key("new", b"n", of="globex", project_id=3), set()),
+        ("tenants_tenant", tenant("acme"), {b"a1", b"a2"}),
+        ("tenants_project", project(2, "web"), {b"a2"}),
+        ("tenants_modellimits", (1, *of_acme, "demo", 4, *NOLIMITS[1:]), {b"a1", b"a2"}),
+        ("tenants_modellimits", (2, *of_web, "demo", 3, *NOLIMITS[1:]), {b"a1", b"a2"}),
+        ("tenants_modellimits", (3, *of_anton, "demo", 2, *NOLIMITS[1:]), {b"a2"}),
+        ("tenants_retiredsecret", (1, b"old", "carol", datetime.now(UTC)), set()),
+    ]
+    for table, row, concerned in changes:
+        before = {digest: found(ring, digest) for digest in everybody}
+        ring.load(table, [row])
+        assert {digest for digest in everybody if found(ring, digest) is not before[digest]} == concerned, row
+    assert [meter.limit for meter in found(ring, b"a2").for_model("demo").meters] == [4, 3, 2]
+    ring.load("tenants_modellimits", [(2, "acme", "app", "", "demo", 1, *NOLIMITS[1:])], gone=["3"])
+    assert [meter.limit for meter in found(ring, b"a2").for_model("demo").meters] == [4]
+    assert [meter.limit for meter in found(ring, b"a1").for_model("demo").meters] == [4, 1]

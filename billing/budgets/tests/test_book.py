@@ -63,3 +63,26 @@ def test_an_increase_counts_until_its_end() -> None:
 def test_it_is_exact_to_the_nano_unit() -> None:
     [meter] = meters(BudgetBook([row(1, amount=Decimal("9999999.999999999"))]))
     assert meter.limit == 10**16 - 1
+
+
+def test_a_change_costs_nobody_but_its_tenant() -> None:
+    """What is the same object was not made again."""
+    book = BudgetBook([row(2), row(1), row(3, tenant="globex")])
+    [globex] = meters(book, tenant="globex")
+    book.change([1, 4], [row(4, project="web"), row(2, amount=Decimal(3))])
+    assert [(meter.scope, meter.limit) for meter in meters(book)] == [("b2", 3 * 10**9), ("b4", 12_500_000_000)]
+    [kept] = meters(book, tenant="globex")
+    assert kept is globex
+    book.change([2, 4], [])
+    assert meters(book) == []
+
+
+def test_a_change_of_zone_moves_that_tenants_windows() -> None:
+    book = BudgetBook([row(1, period="day"), row(2, period="day", tenant="globex")])
+    [before], [globex] = meters(book), meters(book, tenant="globex")
+    tokyo = ("acme", date(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC), "Asia/Tokyo")
+    for _ in range(2):
+        book.change_zones(["acme"], [tokyo])
+        [after], [kept] = meters(book), meters(book, tenant="globex")
+        assert after.key == f"hr:b:1:{int(datetime(2026, 1, 30, 15, tzinfo=UTC).timestamp())}" != before.key
+        assert kept is globex

@@ -112,10 +112,14 @@ class Snapshot:
             self.catalog = await _read_catalog(connection)
         if "billing_price" in touched:
             self.prices = await _read_prices(connection)
-        if {book.TABLE, "tenants_tenant"} & touched.keys():  # a tenant's time zone is the budgets' too
-            self.budgets = await _read_budgets(connection)
+        ids = [int(ref) for ref in touched.get(book.TABLE, ())]
+        budgets = await (await connection.execute(book.SELECT, {"ids": ids})).fetchall() if ids else []
+        moved = touched.get("tenants_tenant", set())  # a tenant's time zone is the budgets' too
+        changes_of_zones = await _read_zones(connection, list(moved)) if moved else []
         for table, rows in parts.items():  # all at once: no request sees a key without its project
             self.keys.load(table, rows, gone=touched[table] - {str(row[0]) for row in rows})
+        self.budgets.change(ids, budgets)
+        self.budgets.change_zones(moved, changes_of_zones)
         self._last = changes[-1][0]
 
 
@@ -142,8 +146,13 @@ async def _read_prices(connection: psycopg.AsyncConnection) -> price_book.PriceB
 
 
 async def _read_budgets(connection: psycopg.AsyncConnection) -> book.BudgetBook:
-    known = zones.Zones(await (await connection.execute(zones.SELECT, {"tenants": None})).fetchall())
-    return book.BudgetBook(await (await connection.execute(book.SELECT)).fetchall(), known)
+    known = zones.Zones(await _read_zones(connection, None))
+    return book.BudgetBook(await (await connection.execute(book.SELECT, {"ids": None})).fetchall(), known)
+
+
+async def _read_zones(connection: psycopg.AsyncConnection, tenants: list[str] | None) -> list[tuple[Any, ...]]:
+    """Of these tenants, or of all."""
+    return await (await connection.execute(zones.SELECT, {"tenants": tenants})).fetchall()
 
 
 def _unseal(sealed: bytes) -> str:

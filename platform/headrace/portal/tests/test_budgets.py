@@ -37,7 +37,7 @@ def spend(nano: int, **fields: str) -> None:
 def limit_of(name: str) -> Decimal:
     """What the data plane would allow now, read as it reads."""
     with connection.cursor() as cursor:
-        cursor.execute(SELECT)
+        cursor.execute(SELECT, {"ids": None})
         book = BudgetBook(cursor.fetchall())
     found = book.above(tenant="acme", project="web", key="ABCDEFGHIJKL", model="demo")
     at = int(timezone.now().timestamp() * 1000)
