@@ -233,11 +233,12 @@ class Exchange:
 
     def excuse(self, seconds: float) -> None:
         """Its process stood still for so long, which is neither its upstream's silence nor its client's."""
-        self.last_event_at += seconds
+        now = time.monotonic()
+        self.last_event_at = min(now, self.last_event_at + seconds)
         if self.attempt_at is not None:
-            self.attempt_at += seconds
+            self.attempt_at = min(now, self.attempt_at + seconds)
         if self.sending_since is not None:
-            self.sending_since += seconds
+            self.sending_since = min(now, self.sending_since + seconds)
 
     # --- interrupting it ----------------------------------------------------------------------------------------------
     def interrupt(self, reason: Exception) -> None:

@@ -45,6 +45,7 @@ class Pulse:
         self._is_renewing = True
         self._life = ""  # of the data in Redis: another's are not those our holds were in
         self._beat_at: float | None = None  # when deadlines were last looked at
+        self._confirmed_at = 0.0  # when all leases were last renewed because of a standstill
         self._confirming: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
@@ -95,7 +96,10 @@ class Pulse:
         """Whether this process stood still so long that leases may have ended, and has not asked Redis since."""
         if self._confirming is not None:
             return True
-        return self._beat_at is not None and time.monotonic() - self._beat_at - BEAT_SECONDS > self._doubtful_after
+        if self._beat_at is None:
+            return False
+        known_at = max(self._beat_at, self._confirmed_at)
+        return time.monotonic() - known_at - BEAT_SECONDS > self._doubtful_after
 
     async def confirm(self) -> None:
         """Renew all leases now; requests that a reaper has settled meanwhile are interrupted before this returns.
@@ -115,7 +119,7 @@ class Pulse:
         try:
             await self._renew_all(list(self._running.values()))
         finally:
-            self._beat_at = time.monotonic() if self._beat_at is not None else None
+            self._confirmed_at = time.monotonic()
             self._confirming = None
 
     # --- leases -----------------------------------------------------------------------------------------------------

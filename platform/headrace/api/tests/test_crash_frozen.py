@@ -5,19 +5,21 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import redis
 
 from headrace.api.tests.conftest import QUICK
 from headrace.testing.clients import Caller, streams
-from headrace.testing.invariants import charged, eventually, reaped, settled
+from headrace.testing.invariants import charged, eventually, progress, reaped, settled
 from headrace.testing.upstream import ScriptedUpstream, prompt
 from headrace.testing.web import WebProcess
 from headrace.testing.world import World
 from routing.models import Route
 
 TOKENS = 50
+LONG = prompt(tokens=1000, interval_ms=10, prompt_tokens=100)
 SLOW = prompt(tokens=TOKENS, interval_ms=40, prompt_tokens=100)
 
 
@@ -31,6 +33,22 @@ def frozen(
     finally:
         web.send(signal.SIGCONT)
         web.kill()
+
+
+@pytest.fixture
+def doomed(django_db_setup: None, tmp_path: Path) -> Iterator[WebProcess]:
+    web = WebProcess(tmp_path / "web.log", **QUICK)
+    try:
+        yield web.wait_ready()
+    finally:
+        web.kill()
+
+
+@pytest.fixture(params=["sglang", "llamacpp"])
+def served_by(request: pytest.FixtureRequest, upstream: ScriptedUpstream, doomed: WebProcess) -> World:
+    """A model behind an engine of that kind."""
+    upstream.reset()
+    return World(upstream.url, engine=request.param).wait_known(doomed)
 
 
 @pytest.fixture
@@ -93,6 +111,23 @@ async def test_a_whole_answer_that_is_not_given_costs_nothing_and_asked_again_is
     records = await asyncio.to_thread(settled, valkey, known, 3)
     assert charged(records, "output_tokens").total() == n * TOKENS
     assert charged(records, "input_tokens").total() == 100
+
+
+async def test_a_whole_answer_of_a_killed_process_costs_nothing(
+    upstream: ScriptedUpstream, valkey: "redis.Redis", doomed: WebProcess, served_by: World
+) -> None:
+    """Also one that is put together from a stream, of which the process knows how far it was."""
+    caller = await (await Caller.to(doomed.url)).ask(served_by, content=LONG, max_tokens=1000)
+    await asyncio.to_thread(eventually, lambda: len(progress(valkey)) == 1)
+    told = next(iter(valkey.scan_iter("hr:hold:*")))
+    lease = valkey.hget(told, "expires")
+    await asyncio.to_thread(eventually, lambda: valkey.hget(told, "expires") != lease)  # it was told of again
+    doomed.kill()
+    await caller.wait_closed()
+    await caller.leave()
+    await asyncio.to_thread(reaped, valkey, 1)
+    [record] = await asyncio.to_thread(settled, valkey, served_by, 1)
+    assert (record["status"], record["input_tokens"], record["output_tokens"]) == ("reaped", 0, 0)
 
 
 async def test_a_client_that_left_while_the_process_stood_still_pays_for_what_it_had(
