@@ -6,7 +6,7 @@ import msgspec
 import redis
 
 from headrace.api.chat_request import ChatRequest
-from headrace.api.errors import ApiError
+from headrace.api.errors import ApiError, lease_lost
 from headrace.api.exchange import Exchange
 from headrace.api.fit import Place
 from headrace.api.gateway import Gateway
@@ -66,6 +66,8 @@ async def _take(gateway: Gateway, exchange: Exchange, found: list[Place]) -> lis
         raise busy(exchange) from None
     except holds.NoTurn:
         raise too_many(exchange) from None
+    except holds.Ended:  # admitted, and reaped before this process heard of it and asked again
+        raise lease_lost() from None
     except redis.RedisError:
         gateway.withdrawals.add(exchange.id)
         raise ApiError("redis_unavailable", "Limits cannot be checked right now.", retry_after=1) from None

@@ -1,13 +1,16 @@
 """Redis did it and its reply never arrived, or it is out of reach: nothing is charged twice, and no hold is left."""
 
 import asyncio
+import json
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
 
+from billing.settlement import Remembered
 from headrace.api.tests.conftest import QUICK
 from headrace.testing.clients import Caller, streams
 from headrace.testing.faults import RedisProxy
@@ -16,6 +19,7 @@ from headrace.testing.stores import Services
 from headrace.testing.upstream import prompt
 from headrace.testing.web import WebProcess
 from headrace.testing.world import World, at_rest
+from tenants.meters import holds
 from tenants.meters.scripts import ADMIT, RENEW, SETTLE
 
 SHORT = prompt(tokens=5, interval_ms=5)
@@ -68,6 +72,25 @@ async def test_it_admits_once_though_the_reply_was_lost(
     assert proxy.lost[ADMIT.sha] == 1
     settled(valkey, limited, 1)
     assert 0 < requests_taken(valkey, limited) <= 1
+
+
+async def test_it_is_told_where_a_reaper_was_before_its_second_try(
+    far: WebProcess, limited: World, proxy: RedisProxy, valkey: "redis.Redis"
+) -> None:
+    """As when the process stood still before it heard that its request was admitted."""
+    proxy.lose(ADMIT, silent=True)
+    caller = await (await Caller.to(far.url)).ask(limited, content=SHORT)
+    await asyncio.to_thread(eventually, lambda: valkey.zcard(holds.HOLDS) == 1)
+    [key] = valkey.scan_iter("hr:hold:*")
+    request_id = key.decode().removeprefix("hr:hold:")
+    record: Any = valkey.hget(key, "record")
+    valkey.hset(key, "expires", 1)
+    nothing = json.dumps(dict.fromkeys(Remembered.__struct_fields__, 0))
+    assert holds.reap(valkey, request_id=request_id, used={}, event=record, memory=nothing) == "settled"
+    assert ((await caller.head()).status, await caller.error()) == (503, "lease_lost")
+    await caller.leave()
+    [settlement] = await asyncio.to_thread(settled, valkey, limited, 1)
+    assert (settlement["status"], settlement["output_tokens"]) == ("abandoned", 0)
 
 
 @pytest.mark.parametrize("silent", [False, True])
