@@ -10,16 +10,23 @@ UpstreamError
 ├── Busy             429/503: no room there now (`retry_after` seconds, if it said)
 ├── Failed           any other failure of the upstream's own (5xx)
 │   └── AccountRefused  credentials or credit: no later request does better until an operator acts
-└── Rejected         400: the request itself is at fault (`kind`: "context_length" or "invalid")
+└── Rejected         400: the request itself is at fault (`kind`: "context_length", "media" or "invalid")
 """
 
 
 class UpstreamError(Exception):
-    """Base of all; `status` is what the upstream answered, if it did."""
+    """Base of all; `status` is what the upstream answered, if it did.
+
+    reason: the upstream's own words, as they came; they may hold anything. told: as much of them as is fit to be told
+    (engines/reasons.py). param: the field they name.
+    """
 
     def __init__(self, message: str = "", *, status: int | None = None) -> None:
         super().__init__(message)
         self.status = status
+        self.reason = ""
+        self.told: str | None = None
+        self.param: str | None = None
 
 
 class Unreachable(UpstreamError):

@@ -9,6 +9,7 @@ from math import isfinite
 from typing import Any
 
 from engines.errors import AccountRefused, BadAnswer, Busy, Failed, Rejected, UpstreamError
+from engines.reasons import read_param, read_reason
 
 # Words by which engines and providers say that the prompt does not fit, and that the account has no money.
 _CONTEXT_WORDS = ("context length", "context size", "exceed_context_size", "context_length_exceeded", "maximum context")
@@ -31,6 +32,15 @@ _REJECTED_TYPES = frozenset({"invalid_request_error", "BadRequestError"})
 def refusal(status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
     """What an answer that is no 200 means; `body` is the beginning of its own."""
     text = body.decode("utf-8", "replace")
+    return _with_words(_refusal(status, headers, text), _detail(text))
+
+
+def _with_words(error: UpstreamError, detail: Any) -> UpstreamError:
+    error.reason, error.param = read_reason(detail), read_param(detail)
+    return error
+
+
+def _refusal(status: int, headers: Mapping[str, str], text: str) -> UpstreamError:
     # Some say it by a 500: taken for a failure, one client's long prompts would have every replica left alone.
     if status in {400, 404, 413, 422, 500} and any(word in text.lower() for word in _CONTEXT_WORDS):
         return Rejected("the prompt does not fit", kind="context_length", status=status)
@@ -66,6 +76,10 @@ def error_event(data: bytes) -> UpstreamError:
     except (ValueError, RecursionError):
         return BadAnswer("an event that is not JSON")
     detail = _unwrapped(event)
+    return _with_words(_of_event(detail), detail)
+
+
+def _of_event(detail: Any) -> UpstreamError:
     code = str(detail.get("code")) if isinstance(detail, dict) else ""
     kind = str(detail.get("type")) if isinstance(detail, dict) else ""
     text = str(detail).lower()

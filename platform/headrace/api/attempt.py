@@ -6,6 +6,7 @@ import secrets
 import msgspec
 
 from billing.usage import SHADOW
+from engines.additions import leave_out, refused_additions
 from engines.answer import Answer
 from engines.errors import BadAnswer, Stale, TimedOut, UpstreamError
 from engines.protocols import Attempt, Upstream
@@ -31,6 +32,18 @@ async def open_upstream(gateway: Gateway, exchange: Exchange) -> Answer:
     return await _send(gateway, exchange)
 
 
+def may_be_left_out(gateway: Gateway, exchange: Exchange, error: UpstreamError) -> frozenset[str]:
+    """Those of our own fields in the failed attempt which its upstream may refuse, and which were not left out yet."""
+    if exchange.attempt is None or exchange.has_first_byte:
+        return frozenset()
+    upstream = exchange.replica.upstream
+    body = upstream.protocol.body(upstream, {}, exchange.attempt)
+    left_out = gateway.unwanted.of(exchange.replica.key) | exchange.left_out
+    leave_out(body, left_out)
+    may_guess = not gateway.unwanted.accepts(exchange.replica.key)
+    return refused_additions(error, body, may_guess=may_guess) - left_out
+
+
 async def no_stream(answer: Answer) -> UpstreamError:
     """What a 200 that is no stream means: the error that it tells, if it does."""
     return told_error(await answer.head(_ERROR_BYTES)) or BadAnswer("not an event stream")
@@ -49,6 +62,8 @@ async def _send(gateway: Gateway, exchange: Exchange) -> Answer:
         salt=None if exchange.route.cache_scope == "shared" else exchange.principal.tenant,
     )
     body = upstream.protocol.body(upstream, exchange.chat.upstream_fields(), exchange.attempt)
+    if left_out := gateway.unwanted.of(exchange.replica.key) | exchange.left_out:
+        leave_out(body, left_out)
     headers = upstream.protocol.headers(exchange.attempt)
     exchange.start_attempt()
     return await gateway.client.chat(

@@ -9,17 +9,23 @@ A request at which engines break is a query of death: after the second that brok
 """
 
 import asyncio
+import logging
 from typing import Protocol
 
 from engines.errors import Busy, Rejected, Stale, TimedOut, UpstreamError
+from engines.reasons import fit_to_tell
 from headrace.api import metrics
+from headrace.api.attempt import may_be_left_out
 from headrace.api.blame import blame
 from headrace.api.exchange import Exchange
 from headrace.api.gateway import Gateway
+from headrace.api.media import judge_media
 from headrace.api.moving import move, next_places, wait
 from headrace.api.quarantine import Breaks
 from headrace.api.turn import wait_for_room
 from routing.catalog import Replica
+
+log = logging.getLogger("headrace.attempts")
 
 # So many attempts may get nothing from engines that answer others: a request that hangs one would hang them all.
 _MOST_HUNG = 2
@@ -64,9 +70,16 @@ async def answer_by_any(gateway: Gateway, exchange: Exchange, answer: Answering)
                 await breaks.note(error)
                 continue  # once more, on a fresh connection
             _note(exchange, error)
-            if isinstance(error, Rejected) and failures and exchange.target != first:
+            if refused := may_be_left_out(gateway, exchange, error):
+                exchange.left_out |= refused
+                await answer.give_up(error)
+                continue  # once more, without what only we added
+            is_for_all = isinstance(error, Rejected) and error.kind != "media"
+            if is_for_all and failures and exchange.target != first:
                 raise _told(failures) from None  # what another target refuses, the first might have taken
             failures.append(error)
+            if not is_for_all and isinstance(error, Rejected):
+                tried += [each for each in exchange.target.replicas if each not in tried]  # they serve the same model
             hung += _has_hung(gateway, exchange, error)
             if await breaks.note(error) or hung >= _MOST_HUNG:
                 raise _told(failures) from None
@@ -107,7 +120,9 @@ def _has_hung(gateway: Gateway, exchange: Exchange, error: UpstreamError) -> boo
 
 def is_retryable(error: UpstreamError) -> bool:
     """Whether another upstream may do better: not at what the client asked for, nor when its time is over."""
-    return not isinstance(error, Rejected) and not (isinstance(error, TimedOut) and error.which == "total")
+    if isinstance(error, Rejected):
+        return error.kind == "media"  # another target's model may take them
+    return not (isinstance(error, TimedOut) and error.which == "total")
 
 
 async def _attempt(gateway: Gateway, exchange: Exchange, answer: Answering) -> None:
@@ -121,6 +136,10 @@ async def _attempt(gateway: Gateway, exchange: Exchange, answer: Answering) -> N
         nonlocal is_begun
         is_begun = True
         leave.answered()
+        if exchange.left_out:
+            gateway.unwanted.learn(key, exchange.left_out)
+        elif exchange.streams_upstream:
+            gateway.unwanted.note_accepted(key)
         gateway.own_faults.answered(key, tenant)
         gateway.placing.began(exchange)
 
@@ -137,9 +156,10 @@ async def _attempt(gateway: Gateway, exchange: Exchange, answer: Answering) -> N
         if error is None or error is exchange.interruption:
             raise
         raise error from None
-    except UpstreamError as error:
-        blame(gateway, exchange, leave, error, is_begun=is_begun)
-        raise
+    except UpstreamError as caught:
+        failure = judge_media(exchange, caught)
+        blame(gateway, exchange, leave, failure, is_begun=is_begun)
+        raise failure from caught.__cause__
     finally:
         exchange.on_first_byte = None
         leave.left()
@@ -156,7 +176,12 @@ def _interruption(exchange: Exchange) -> Exception | None:
 
 
 def _note(exchange: Exchange, error: UpstreamError) -> None:
-    """For the record's label `attempts`: who failed, and how."""
+    """For the record's labels: `attempts`, who failed and how; `reason`, the last engine's own words as far as they are
+    fit to be told, which the log has too."""
+    renamed = {exchange.replica.upstream.model: exchange.chat.model}
+    if error.reason and (told := fit_to_tell(error.reason, renamed=renamed)):
+        error.told = exchange.event.labels["reason"] = told
+        log.info("%s: %s says: %s", exchange.id, exchange.replica.name, told)
     said = f"{exchange.replica.name}: {cause(error)}"
     before = exchange.event.labels.get("attempts")
     exchange.event.labels["attempts"] = (f"{before}; {said}" if before else said)[:1024]

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from headrace.api.errors import ApiError
+from headrace.api.field_rules import check_rules
 from headrace.api.fields import CHAT
 from headrace.api.messages import BadMedia, Content, Messages, check
 from headrace.api.neutral import NEUTRAL, as_whole_number, is_neutral
@@ -103,6 +104,7 @@ def parse(body: bytes, media_hosts: list[str]) -> ChatRequest:
             elif field.kind == "pass" and (sent := _as_sent(name, checked, value)) is not None:
                 passed[name] = sent
     _drop_idle_tool_fields(passed)
+    check_rules(passed)
     for name in ("model", "messages"):
         if name not in values:
             raise ApiError("invalid_request", f"Missing required parameter: '{name}'.", param=name)

@@ -13,6 +13,7 @@ from math import ceil
 import msgspec
 
 from engines import errors as engine
+from headrace.api.fields import CHAT
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -110,7 +111,8 @@ def lease_lost() -> ApiError:
 
 
 def from_upstream(error: engine.UpstreamError) -> ApiError:
-    """What the client is told of an upstream's failure. Nothing of the upstream's own text passes."""
+    """What the client is told of an upstream's failure. Of the upstream's own text only a refusal's reason passes, as
+    far as it is fit to be told."""
     match error:
         case engine.Rejected(kind="context_length"):
             return ApiError(
@@ -118,6 +120,12 @@ def from_upstream(error: engine.UpstreamError) -> ApiError:
                 "The prompt and max_tokens exceed the model's context window.",
                 param="messages",
             )
+        case engine.Rejected(kind="media"):
+            kinds = "audio" if error.param == "audio" else f"{error.param}s"
+            return ApiError("invalid_request", f"This model takes no {kinds}.", param="messages")
+        case engine.Rejected(told=str(told)):
+            said = f"The model's engine refuses this request: {told}"
+            return ApiError("invalid_request", said, param=error.param if error.param in CHAT else None)
         case engine.Rejected():
             return ApiError("invalid_request", "The model's engine cannot process this request.")
         case engine.Busy():

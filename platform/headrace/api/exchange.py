@@ -70,6 +70,7 @@ class Exchange:
         self.counted: int | None = None
         self.counted_prompt: int | None = None
         self.attempt: Attempt | None = None
+        self.left_out: frozenset[str] = frozenset()  # fields of ours that its replica refused
         self.is_blind = False  # whether a whole answer was given up without hearing what it took
         self.opened = False
         self.announced = False  # whether Redis knows that the upstream was opened
@@ -228,6 +229,7 @@ class Exchange:
         self.choice, self.target, self.replica = choice, choice.target, choice.replica
         self.prompt_estimate, self.max_tokens = prompt_estimate, max_tokens
         self.meter = self._new_meter()
+        self.left_out = frozenset()
         self.attempt = self.attempt_at = self.last_byte_at = self.finish_reason = self.counted_prompt = None
         self.last_event_at = time.monotonic()
 

@@ -11,6 +11,7 @@ import redis.asyncio
 from django.conf import settings
 
 from billing.refusals.counting import Refusals
+from engines.additions import Unwanted
 from engines.client import Client
 from engines.load.figures import State
 from engines.load.outcomes import Outcomes
@@ -61,6 +62,7 @@ class Gateway:
         )
         self.breakers = Breakers(failures=settings.BREAKER_FAILURES, told=metrics.tell_breaker)
         self.own_faults = OwnFaults()
+        self.unwanted = Unwanted()
         self.quarantine = SharedQuarantine(settings.SECRET_KEY, self.redis)
         self.retries = RetryBudget()
         self.spool = Spool(settings.HOME / "spool", self.redis)
