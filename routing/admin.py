@@ -147,7 +147,7 @@ class RoutePage(AskingAdmin):
     search_fields = ("model__name", "targets__pool__name", "targets__provider__name")
     readonly_fields = ("model",)
     fieldsets = (
-        (None, {"fields": ["model", "policy", ("cache_scope", "unknown_fields")]}),
+        (None, {"fields": ["model", "policy", ("cache_scope", "unknown_fields"), "ignore_eos"]}),
         ("Timeouts, in seconds", {"fields": [TIMEOUT_FIELDS[:2], TIMEOUT_FIELDS[2:]]}),
         ("While all replicas are busy", {"fields": [("queue_timeout", "queue_length")]}),
         ("What counts as good, in seconds", {"fields": [("ttft_target", "tpot_target")]}),

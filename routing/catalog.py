@@ -15,7 +15,8 @@ log = logging.getLogger("headrace.catalog")
 SELECTS = {
     "routing_model": "SELECT name, context_window, default_max_tokens, enabled, created_at FROM routing_model",
     "routing_route": "SELECT model_id, cache_scope, unknown_fields, policy, connect_timeout, first_byte_timeout,"
-    " between_events_timeout, total_timeout, ttft_target, tpot_target, queue_timeout, queue_length FROM routing_route",
+    " between_events_timeout, total_timeout, ttft_target, tpot_target, queue_timeout, queue_length,"
+    " ignore_eos FROM routing_route",
     "routing_target": "SELECT t.route_id, t.pool_id, t.provider_id, t.upstream_model, t.context_window,"
     " t.conditions, t.weight, t.canary, t.shadow"
     " FROM routing_target t ORDER BY t.route_id, t.position",
@@ -62,7 +63,8 @@ class Route(msgspec.Struct, frozen=True):
     """How a model is reached. Timeouts are seconds: connect, first byte, between events, total.
 
     ttft_target, tpot_target: seconds to the first byte and per token after it within which an answer counts as good;
-    None: any time is. queue_timeout: seconds a request may wait for room; queue_length: how many may wait.
+    None: any time is. queue_timeout: seconds a request may wait for room; queue_length: how many may wait. ignore_eos:
+    whether requests may ask engines to write on to max_tokens.
     """
 
     model: str
@@ -81,6 +83,7 @@ class Route(msgspec.Struct, frozen=True):
     tpot_target: float | None = None
     queue_timeout: float = 30.0
     queue_length: int = 1000
+    ignore_eos: bool = False
 
     @property
     def draws(self) -> bool:
@@ -123,8 +126,8 @@ def build(rows: Rows, unseal: Callable[[bytes], str]) -> Catalog:
     for name, window, default, enabled, created in rows["routing_model"]:
         if enabled and name in settings:
             stamp, chosen = int(created.timestamp()), tuple(targets.get(name, ()))
-            *timed, ttft, tpot, patience, length = settings[name]
-            fields: list[Any] = [name, stamp, window, default, *timed, chosen, ttft, tpot, patience, length]
+            *timed, ttft, tpot, patience, length, ignore_eos = settings[name]
+            fields: list[Any] = [name, stamp, window, default, *timed, chosen, ttft, tpot, patience, length, ignore_eos]
             routes[name] = Route(*fields)
     return Catalog(routes)
 

@@ -120,6 +120,13 @@ class Route(models.Model):
         default=UnknownFields.REFUSE,
         help_text="Drop: request fields we do not know are removed instead of refused.",
     )
+    ignore_eos = models.BooleanField(
+        default=False,
+        db_default=False,
+        verbose_name="ignore_eos",
+        help_text="Requests may carry ignore_eos, with which an engine writes max_tokens whatever the model says: for "
+        "benchmarks (guidellm, sglang.bench_serving).",
+    )
     policy = models.CharField(
         max_length=32,
         choices=POLICY_CHOICES,

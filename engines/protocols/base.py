@@ -12,7 +12,7 @@ import msgspec
 from engines.protocols.reading import Reading
 
 # Sampling fields beyond OpenAI's schema that the open-weight engines share.
-EXTENSIONS = frozenset({"top_k", "min_p", "repetition_penalty", "chat_template_kwargs"})
+EXTENSIONS = frozenset({"top_k", "min_p", "repetition_penalty", "chat_template_kwargs", "ignore_eos"})
 # The fields of a chat that are rendered into its prompt.
 PROMPT_FIELDS = ("messages", "tools", "tool_choice", "reasoning_effort", "chat_template_kwargs")
 

@@ -25,6 +25,7 @@ from headrace.api.unknown import UnknownConsumer  # noqa: E402
 PATHS: dict[str, type[StreamingConsumer]] = {
     "/v1/chat/completions": ChatConsumer,
     "/v1/models": ModelsConsumer,
+    "/health": ReadyConsumer,  # as engines call it, and what asks for engines
     "/healthz": HealthConsumer,
     "/readyz": ReadyConsumer,
     "/metrics": MetricsConsumer,

@@ -12,7 +12,7 @@ TIMEOUTS = (5.0, 60.0, 61.0, 600.0)
 def built(**rows: list[tuple[Any, ...]]) -> Catalog:
     base: dict[str, list[tuple[Any, ...]]] = {
         "routing_model": [("chat", 8192, 500, True, NOW)],
-        "routing_route": [("chat", "tenant", "refuse", "prefix_aware", *TIMEOUTS, 0.5, None, 30.0, 100)],
+        "routing_route": [("chat", "tenant", "refuse", "prefix_aware", *TIMEOUTS, 0.5, None, 30.0, 100, True)],
         "routing_target": [("chat", "main", None, "", None)],
         "engines_pool": [("main", "sglang", "smollm2", None, None)],
         "engines_replica": [("main", "r1", "http://10.0.0.1:30000/"), ("main", "r2", "http://10.0.0.2:30000")],
@@ -32,7 +32,7 @@ def test_it_leads_from_a_public_name_to_servers() -> None:
         route.between_events_timeout,
         route.total_timeout,
     ) == TIMEOUTS
-    assert (route.ttft_target, route.tpot_target) == (0.5, None)
+    assert (route.ttft_target, route.tpot_target, route.ignore_eos) == (0.5, None, True)
     [target] = route.targets
     assert [(replica.name, replica.upstream.base_url) for replica in target.replicas] == [
         ("main/r1", "http://10.0.0.1:30000"),

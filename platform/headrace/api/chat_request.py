@@ -17,6 +17,7 @@ _FRAME_TOKENS = 12
 # The longest text that the templates of open models begin with by themselves has some 600 tokens (Mistral Small).
 _TEMPLATE_TOKENS = 2048
 _NO_TOOL = b'"none"'
+IGNORE_EOS = "ignore_eos"
 # OpenAI takes 0, which leaves the likeliest token; SGLang and vLLM want more than 0.
 _LEAST_TOP_P = msgspec.Raw(b"1e-06")
 _encode = msgspec.json.encode
@@ -92,7 +93,7 @@ def parse(body: bytes, media_hosts: list[str]) -> ChatRequest:
             if field is None or not _is_kept(name, value):
                 continue  # nothing is asked for: some clients name every field there is
             neutral.add(name)
-        if field is None:
+        if field is None or (name == IGNORE_EOS and bytes(value) not in {b"true", b"false"}):
             unknown.append(name)
         elif field.kind == "neutral":
             wanted = f"'{name}' is not supported with other than {NEUTRAL[name][0]!r}."
@@ -144,7 +145,8 @@ def _check(name: str, value: msgspec.Raw) -> tuple[Any, msgspec.Raw]:
 
 def _is_kept(name: str, value: msgspec.Raw) -> bool:
     """Whether a neutral value goes to engines that know its field: the model may come with another default."""
-    return bytes(value) != b"null" and (name == "tool_choice" or (CHAT[name].extension and CHAT[name].kind == "pass"))
+    is_open = CHAT[name].extension and CHAT[name].kind == "pass" and name != IGNORE_EOS
+    return bytes(value) != b"null" and (name == "tool_choice" or is_open)
 
 
 def _as_sent(name: str, checked: Any, value: msgspec.Raw) -> msgspec.Raw | None:

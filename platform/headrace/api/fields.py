@@ -98,6 +98,8 @@ CHAT: dict[str, Field] = {
     "min_p": Field(Share, extension=True),
     "repetition_penalty": Field(Annotated[float, Meta(gt=0.0, le=2.0)], extension=True),
     "chat_template_kwargs": Field(_TemplateArguments, extension=True),
+    # Only where the route says so: else it is not known.
+    "ignore_eos": Field(bool, extension=True),
     # OpenAI knows these; they cannot change what the model answers.
     "store": Field(bool, "drop"),
     "service_tier": Field(str, "drop"),

@@ -93,6 +93,7 @@ def _route(route: Route) -> Document:
         "policy": route.policy,
         "cache_scope": route.cache_scope,
         "unknown_fields": route.unknown_fields,
+        "ignore_eos": route.ignore_eos,
         "timeouts": {
             "connect": route.connect_timeout,
             "first_byte": route.first_byte_timeout,

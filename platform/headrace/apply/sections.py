@@ -158,7 +158,7 @@ TARGET = Kind(
 ROUTE = Kind(
     "route of model",
     "",
-    {"policy": text, "cache_scope": text, "unknown_fields": text},
+    {"policy": text, "cache_scope": text, "unknown_fields": text, "ignore_eos": truth},
     groups={
         "latency_targets": {"ttft": ("ttft_target", optional(seconds)), "tpot": ("tpot_target", optional(seconds))},
         "timeouts": {

@@ -34,7 +34,7 @@ def test_it_says_which_method_a_path_takes(site: Place) -> None:
         assert (answer.status, answer.headers["allow"]) == (405, allowed)
 
 
-@pytest.mark.parametrize("path", ["/v1/models", "/healthz", "/readyz", "/metrics", "/v1/nothing"])
+@pytest.mark.parametrize("path", ["/v1/models", "/health", "/healthz", "/readyz", "/metrics", "/v1/nothing"])
 def test_it_answers_head_as_get_without_a_body(site: Place, path: str) -> None:
     """Read off the wire: what a client passes over would be the beginning of the next answer."""
     status = b"HTTP/1.1 404" if path == "/v1/nothing" else b"HTTP/1.1 200"

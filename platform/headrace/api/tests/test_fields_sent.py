@@ -45,6 +45,9 @@ def models(place: Place) -> dict[str, str]:
         "hosted": place.add_model(provider=True),
         "llamacpp": place.add_model(url=f"{place.upstream.url}/", engine="llamacpp"),
         "vllm": place.add_model(url=f"{place.upstream.url}//", engine="vllm"),
+        "benchmarked": place.add_model(ignore_eos=True),
+        "benchmarked, dropping": place.add_model(ignore_eos=True, unknown_fields="drop"),
+        "benchmarked and hosted": place.add_model(provider=True, ignore_eos=True),
         "hosted and dropping": place.add_model(provider=True, unknown_fields="drop"),
         "small": place.add_model(context_window=2000, default_max_tokens=500),
     }
@@ -342,3 +345,26 @@ def test_it_keeps_the_null_of_a_message_without_content(place: Place, models: di
     bare = [{"role": "assistant"}, {"role": "assistant", "tool_calls": []}, {"role": "assistant", "refusal": "No."}]
     got = sent(place, model=model, messages=[*bare, echoes[-1]])["messages"]
     assert [message["content"] for message in got] == [None, None, None, "Hm?"]
+
+
+def test_it_lets_benchmarks_ignore_the_end_where_the_route_does(place: Place, models: dict[str, str]) -> None:
+    """As guidellm and sglang.bench_serving ask: every field they send, unchanged."""
+    asked: dict[str, Any] = {
+        "stream": True,
+        "stream_options": {"include_usage": True, "continuous_usage_stats": True},
+        "max_completion_tokens": 7,
+        "temperature": 0.0,
+        "stop": None,
+        "ignore_eos": True,
+    }
+    for name in ("benchmarked", "benchmarked, dropping"):
+        body = sent(place, model=models[name], **asked)
+        assert (body["ignore_eos"], body["max_tokens"]) == (True, 7)
+        assert "ignore_eos" not in sent(place, model=models[name], ignore_eos=False)
+    assert "ignore_eos" not in sent(place, model=models["dropping"], **asked)
+    for model in (place.world.model, models["benchmarked and hosted"]):
+        refused = place.chat(model=model, **asked)
+        assert (refused.status, refused.error["code"]) == (400, "unsupported_parameter")
+        assert refused.error["param"] == "ignore_eos"
+    refused = place.chat(model=models["benchmarked"], ignore_eos="yes")
+    assert (refused.status, refused.error["param"]) == (400, "ignore_eos")

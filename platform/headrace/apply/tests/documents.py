@@ -40,6 +40,7 @@ models:
       queue: {timeout: 12.5, length: 40}
       cache_scope: shared
       unknown_fields: drop
+      ignore_eos: true
   - {name: org/other-1.5, context_window: 500}
 tenants:
   acme:

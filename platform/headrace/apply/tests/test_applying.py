@@ -34,6 +34,7 @@ def test_it_writes_everything_a_document_says() -> None:
     assert (copied.shadow, wanted.weight, wanted.shadow) == (5, 3, None)
     assert str(wanted.wants) == "max_prompt_tokens=8000 modalities=text tools=no tiers=gold"
     assert (demo.route.connect_timeout, demo.route.cache_scope, demo.route.unknown_fields) == (2.5, "shared", "drop")
+    assert demo.route.ignore_eos is True
     assert demo.route.policy == "least_loaded"
     assert (other.default_max_tokens, other.route.total_timeout, other.route.targets.count()) == (500, 600, 0)
     acme, globex = Tenant.objects.order_by("slug")
