@@ -7,11 +7,11 @@ from headrace.api.charges import quotes_of, worst_cost
 from headrace.api.chat_request import ChatRequest
 from headrace.api.errors import ApiError
 from headrace.api.exchange import Exchange
-from headrace.api.fit import Fit, Place
+from headrace.api.fit import Fit, Place, default_output
 from headrace.api.gateway import Gateway
 from headrace.api.holding import count_prompt, hold
-from headrace.api.places import MOST_ROOMS, check_unknown, default_output, first_places
-from headrace.api.refusals import no_price, refusal
+from headrace.api.places import MOST_ROOMS, check_unknown, first_places
+from headrace.api.refusals import largest_output, no_price, refusal
 from routing.catalog import Route
 from tenants.keyring import Principal
 from tenants.meters import counters
@@ -22,6 +22,11 @@ from tenants.meters.meter import CONCURRENCY, COST, INPUT_TOKENS, OUTPUT_TOKENS,
 _DEAREST = counters.MOST
 # Tokens of the window that are left over: some engines want one, and count those that begin an answer.
 _SPARE = 8
+# Of a budget that has less left for it than so many tokens, a default is not cut to what fits: nobody wants an answer
+# that breaks off in its first sentence.
+_LEAST_DEFAULT = 16
+# A count of the prompt, and what a budget or two have left, each once.
+_MOST_TRIES = 4
 
 
 def find_route(gateway: Gateway, principal: Principal, model: str) -> Route:
@@ -40,7 +45,8 @@ async def admit(
     """Take the request's worst case from every meter above its key, or raise ApiError having taken nothing.
 
     From a hard budget its prompt takes the most tokens that it can be, so that no number of them passes it. Where that
-    does not fit, or the estimate is more than a limit could ever admit, the engine is asked to count it.
+    does not fit, or the estimate is more than a limit could ever admit, the engine is asked to count it. A max_tokens
+    that no client named is cut to what a budget has left.
     """
     route = find_route(gateway, principal, chat.model)
     principal = principal.for_model(chat.model)
@@ -48,23 +54,25 @@ async def admit(
     gateway.quarantine.require_allowed(principal, chat)
     found = first_places(gateway, principal, chat, route)[:MOST_ROOMS]
     found = await _near_the_end(gateway, principal, chat, route, found)
-    choice, fit = found[0]
-    exchange = _draft(gateway, principal, chat, labels, priority, route, found)
-    try:
-        exchange.levels = await hold(gateway, exchange, found)
-        return exchange
-    except NotHeld as said:
-        counted = await count_prompt(gateway, exchange.replica, chat) if _may_fit(exchange, said) else None
-        if counted is None:
-            raise refusal(exchange, said) from None
-    found = [(one, Fit(counted, fit.max_tokens)) for one, _ in found if one.target is choice.target]
-    exchange = _draft(gateway, principal, chat, labels, priority, route, found, is_counted=True)
-    exchange.counted_prompt = counted
-    try:
-        exchange.levels = await hold(gateway, exchange, found)
-    except NotHeld as said:
-        raise refusal(exchange, said) from None
-    return exchange
+    counted: int | None = None
+    for tries in range(1, _MOST_TRIES + 1):
+        exchange = _draft(gateway, principal, chat, labels, priority, route, found, is_counted=counted is not None)
+        exchange.counted_prompt = counted
+        try:
+            exchange.levels = await hold(gateway, exchange, found)
+            return exchange
+        except NotHeld as said:
+            if counted is None and tries < _MOST_TRIES and _may_fit(exchange, said):
+                counted = await count_prompt(gateway, exchange.replica, chat)
+                if counted is not None:
+                    target = exchange.choice.target
+                    found = [(one, Fit(counted, fit.max_tokens)) for one, fit in found if one.target is target]
+                    continue
+            most = _fitting_default(exchange, said)
+            if most is None or tries == _MOST_TRIES:
+                raise refusal(exchange, said) from None
+            found = [(one, Fit(fit.prompt, min(fit.max_tokens, most))) for one, fit in found]
+    raise AssertionError("the last try returns or raises")
 
 
 async def _near_the_end(
@@ -76,7 +84,7 @@ async def _near_the_end(
     estimate's error costs so little that no engine is asked.
     """
     choice, fit = found[0]
-    window, default = choice.target.window(route), default_output(principal, route)
+    window, default = choice.target.window(route), default_output(principal, route, chat.n)
     if chat.max_tokens is not None or fit.max_tokens == default or fit.prompt < window // 3:
         return found
     counted = await count_prompt(gateway, choice.replica, chat)
@@ -167,8 +175,18 @@ def _prompt_bounds(chat: ChatRequest, route: Route, prompt: int, *, is_hard: boo
     return held, held if is_hard and chat.content.is_text else max(ceiling, window)
 
 
+def _fitting_default(exchange: Exchange, said: NotHeld) -> int | None:
+    """The max_tokens that what is left of a budget pays for, where the client named none; None: it is refused."""
+    if exchange.chat.max_tokens is not None or not isinstance(said, Exhausted):
+        return None
+    most = largest_output(exchange, said.left)
+    return most if _LEAST_DEFAULT <= most < exchange.max_tokens else None
+
+
 def _may_fit(exchange: Exchange, said: NotHeld) -> bool:
     """Whether a prompt smaller than was to be held might fit what refused: a budget, or for good a limit of tokens."""
     if isinstance(said, TooLarge):
         return said.meter.measure == INPUT_TOKENS
-    return isinstance(said, Exhausted | Held) and worst_cost(exchange.quotes, 1, exchange.most_output) <= said.left
+    # A max_tokens that no client named is cut to what fits beside the prompt, which may be little beside its ceiling.
+    output = exchange.most_output if exchange.chat.max_tokens is not None else _LEAST_DEFAULT * exchange.chat.n
+    return isinstance(said, Exhausted | Held) and worst_cost(exchange.quotes, 1, output) <= said.left

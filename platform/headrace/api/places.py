@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from headrace.api.chat_request import ChatRequest
+from headrace.api.chat_request import IGNORE_EOS, ChatRequest
 from headrace.api.errors import ApiError
 from headrace.api.estimate import tokenizer
-from headrace.api.fit import Fit, Place
+from headrace.api.fit import Fit, Place, default_output
 from headrace.api.gateway import Gateway
 from routing.catalog import Replica, Route, Target
 from routing.selection import Want
@@ -95,7 +95,9 @@ def _fit_or(
 
 
 def check_unknown(chat: ChatRequest, route: Route) -> None:
-    """Refuse fields nobody knows, unless the route drops them. Raises ApiError."""
+    """Refuse fields nobody knows, unless the route drops them, and ignore_eos, unless it allows it. Raises ApiError."""
+    if not route.ignore_eos and chat.passed.pop(IGNORE_EOS, None) is not None:
+        chat.unknown.append(IGNORE_EOS)
     if chat.unknown and route.unknown_fields != "drop":
         name = chat.unknown[0]
         raise ApiError("unsupported_parameter", f"Unknown or unsupported parameter: '{name}'.", param=name)
@@ -110,17 +112,11 @@ def fitting(gateway: Gateway, principal: Principal, chat: ChatRequest, route: Ro
             "unsupported_parameter", f"The engine of this model does not support '{refused}'.", param=refused
         )
     prompt = gateway.estimator.prompt_tokens(tokenizer(target), chat)
-    default = default_output(principal, route)
+    default = default_output(principal, route, chat.n)
     max_tokens = _output_bound(chat, principal, prompt, window=target.window(route), default=default)
     if target.context_window is not None and prompt + max_tokens > target.context_window:
         raise _too_long("The prompt and max_tokens are about", prompt + max_tokens, target.context_window, "messages")
     return Fit(prompt, max_tokens)
-
-
-def default_output(principal: Principal, route: Route) -> int:
-    """The max_tokens of a client that names none, where the window has room for it."""
-    cap = principal.max_output_tokens
-    return route.default_max_tokens if cap is None else min(route.default_max_tokens, cap)
 
 
 def _output_bound(chat: ChatRequest, principal: Principal, prompt: int, *, window: int, default: int) -> int:

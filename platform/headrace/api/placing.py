@@ -11,6 +11,7 @@ from headrace.api import metrics
 from headrace.api.chat_request import ChatRequest
 from headrace.api.estimate import Estimator
 from headrace.api.exchange import Exchange
+from headrace.api.fit import default_output
 from headrace.api.prompt_text import opening, prompt_text
 from routing.catalog import Route
 from routing.conditions import Facts
@@ -80,7 +81,7 @@ class Placing:
     def want(self, route: Route, chat: ChatRequest, principal: Principal, prompt: int) -> Want:
         """What is to be placed: `prompt` is the estimate of its tokens."""
         scope = "" if route.cache_scope == "shared" else principal.tenant
-        most = chat.max_tokens or route.default_max_tokens
+        most = chat.max_tokens or default_output(principal, route, chat.n)
         output = chat.n * self._estimator.output_tokens(chat.model, most)
         facts = Facts(
             prompt=prompt,

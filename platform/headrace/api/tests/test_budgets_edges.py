@@ -109,6 +109,30 @@ def test_calls_without_max_tokens_pass_one_after_the_other_where_two_at_once_do_
     assert place.chat(secret=secret).status == 200
 
 
+@pytest.mark.parametrize(("amount", "asked"), [(40.5, 40), (400, 400), (1200, 1000)])
+def test_a_max_tokens_that_nobody_named_is_cut_to_what_is_left(place: Place, amount: float, asked: int) -> None:
+    """Of the tightest of several. One that the client named is refused: it is the client's to ask for less."""
+    place.world.price(input="0", cached_input="0", output=PER_TOKEN)
+    budget, secret = budget_of(place, amount, f"cut-{asked}")
+    add_budget(place.world, amount + 1, f"wider-{asked}", key=budget.key)
+    time.sleep(0.5)
+    place.upstream.reset()
+    answer = place.chat(secret=secret)
+    assert answer.status == 200, answer.raw
+    assert place.seen()["body"]["max_tokens"] == asked
+    if asked < 1000:
+        named = place.chat(secret=secret, max_tokens=asked + 1)
+        assert (named.status, named.error["code"]) == (402, "budget_exhausted")
+
+
+def test_a_max_tokens_that_nobody_named_is_not_cut_to_a_few_words(place: Place) -> None:
+    place.world.price(input="0", cached_input="0", output=PER_TOKEN)
+    _, secret = budget_of(place, 15, "few")
+    answer = place.chat(secret=secret)
+    assert (answer.status, answer.error["code"]) == (402, "budget_exhausted")
+    assert "fits is 15." in answer.error["message"]
+
+
 def test_it_may_be_deleted_while_requests_hold_from_it(place: Place, valkey: "redis.Redis") -> None:
     place.world.price(input="0", cached_input="0", output=PER_TOKEN)
     budget, secret = budget_of(place, 1000, "gone")

@@ -38,7 +38,6 @@ def test_it_says_what_can_never_be_admitted(place: Place) -> None:
         place.chat("x" * 3500, secret=secret, max_tokens=1),
         place.chat(secret=secret, max_tokens=51),
         place.chat(secret=secret, max_tokens=26, n=2),
-        place.chat(secret=secret),  # the model's default is 1000
     ):
         assert (answer.status, answer.error["code"]) == (400, "request_too_large"), answer.raw
         assert "retry-after" not in answer.headers
@@ -69,6 +68,19 @@ def test_it_bounds_one_prompt_and_one_answer(place: Place) -> None:
     assert place.chat(secret=secret).status == 200
     assert place.seen()["body"]["max_tokens"] == 40, "the default is bounded too"
     assert place.chat(secret=secret, max_tokens=40).status == 200
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_it_cuts_a_max_tokens_that_nobody_named_to_the_limit(place: Place, n: int) -> None:
+    """1,000 by default: a limit of output tokens a minute below it would refuse all that name none, for good."""
+    _, secret = place.world.add_key(output_tokens_per_minute=60)
+    place.wait_known(secret=secret)
+    place.upstream.reset()
+    answer = place.chat(secret=secret, n=n)
+    assert answer.status == 200, answer.raw
+    assert place.seen()["body"]["max_tokens"] == 60 // n
+    named = place.chat(secret=secret, max_tokens=61 // n + 1, n=n)
+    assert (named.status, named.error["code"]) == (400, "request_too_large")
 
 
 def test_it_tells_what_is_left_in_the_tightest_scope(place: Place) -> None:
