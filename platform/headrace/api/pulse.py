@@ -28,10 +28,6 @@ _encode = msgspec.json.encode
 
 BEAT_SECONDS = 0.25
 _BATCH = 500
-# Slower than any engine in service reads a prompt: SGLang takes 1,000 to 1,400 a second on a laptop's processor.
-_PREFILL_TOKENS_PER_SECOND = 1000
-# And slower than any writes, to whom nobody would wait: people read faster.
-_DECODE_TOKENS_PER_SECOND = 5
 
 
 class Pulse:
@@ -200,8 +196,7 @@ def first_byte_seconds(exchange: Exchange) -> float:
 
     The first byte of an answer that the upstream sends whole comes when all of it is written.
     """
-    seconds = exchange.route.first_byte_timeout + exchange.prompt_estimate / _PREFILL_TOKENS_PER_SECOND
-    return seconds + (0 if exchange.streams_upstream else exchange.max_tokens / _DECODE_TOKENS_PER_SECOND)
+    return exchange.prompt_seconds if exchange.streams_upstream else exchange.whole_seconds
 
 
 def overdue(exchange: Exchange, now: float) -> Exception | None:

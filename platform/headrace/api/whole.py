@@ -67,7 +67,7 @@ class WholeAnswer:
         self._beside = Beside()
         async with answer:
             try:
-                if self._exchange.streams_upstream:
+                if self._exchange.streams_upstream and (answer.is_event_stream or not answer.is_json):
                     self._take_assembled(await assemble(answer, self._exchange, self._beside))
                 else:
                     self._take(await answer.whole(_LIMIT))

@@ -6,10 +6,11 @@ from headrace.bench.ledger.benchmark import Ledger
 from headrace.bench.ledger.seeding.benchmark import Seed
 from headrace.bench.overhead import Overhead
 from headrace.bench.placing import PlacingCost
+from headrace.bench.queries_of_death import QueriesOfDeath
 from headrace.bench.routing.benchmark import Routing
 from headrace.bench.simulator.benchmark import Simulator
 
 BENCHMARKS: dict[str, Benchmark] = {
     benchmark.name: benchmark
-    for benchmark in (Overhead(), PlacingCost(), Routing(), Fairness(), Simulator(), Ledger(), Seed())
+    for benchmark in (Overhead(), PlacingCost(), Routing(), Fairness(), Simulator(), Ledger(), Seed(), QueriesOfDeath())
 }
