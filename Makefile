@@ -48,7 +48,7 @@ test-sglang: install ## the tests against the real SGLang (SGLANG_URL=... names 
 test-bench: install ## the tests of benchmarks from end to end, with tiny parameters
 	$(RUN) -m pytest -m bench $(ARGS)
 
-test-chaos: install ## 10,000 requests while everything under them is killed (CHAOS_REQUESTS=..., CHAOS_SEED=...)
+test-chaos: install ## 10,000 requests while everything is killed or frozen, attacked, upgraded (CHAOS_REQUESTS=..., CHAOS_SEED=...)
 	$(RUN) -m pytest -m chaos -s $(ARGS)
 
 bench-peers: $(PEERS:%=bench-peer-%) ## the routers that `manage.py bench` compares with

@@ -23,6 +23,7 @@ class Books:
     later: int = 0  # priced after the change
     total: Decimal = Decimal(0)
     corrections: int = 0
+    thawed: int = 0  # reaped, while their process stood still and went on later
     uncounted: int = 0  # of liars, whose text the engine's tokenizer was too busy to count
 
 
@@ -93,7 +94,8 @@ def _charge(
     books.statuses[status] += 1
     books.total += amount
     is_counted = "counted" in {record.usage_source, *(row.usage_source for row in late)}
-    right = expected(one.ask, status, one.events, entry, is_counted=is_counted)
+    right = expected(one.ask, status, one.events, one.end, entry, is_counted=is_counted)
+    books.thawed += record.status == "reaped" and one.end in {"lease_lost", "upstream_timeout"}
     books.exact += right.least == right.most
     if not right.admits(charged) and record.usage_source == "estimated" and one.ask.is_liar:
         books.uncounted += 1

@@ -13,7 +13,7 @@ from django.db import connection
 
 from billing.models import Price
 from headrace.tests.chaos.crowd import Crowd
-from headrace.tests.chaos.parts import Parts
+from headrace.tests.chaos.parts import LEASE_SECONDS, Parts
 from headrace.tests.chaos.reference import LATER_RATES, Prices
 from tenants.meters.holds import HOLDS, USAGE
 
@@ -25,6 +25,7 @@ if redis.call('XLEN', KEYS[1]) > 0 or held ~= tonumber(ARGV[1]) then return 0 en
 redis.call('FLUSHALL')
 return held
 """
+_CAUGHT = 2  # streams that run in a process that is to stand still
 Fault = Callable[[], Coroutine[Any, Any, None]]
 
 
@@ -42,7 +43,8 @@ class Monkey:
         faults: list[Fault] = (
             [self.kill_valkey] * 3 + [self.flush] * 3 + [self.stop_postgres] * 2 + [self.kill_worker] * 2
         )
-        faults += [self.kill_uvicorn, self.kill_daphne] * 2
+        faults += [self.kill_uvicorn, self.kill_daphne, self.freeze_uvicorn, self.freeze_daphne] * 2
+        faults += [self.set_clock_back]
         faults += [self.kill_web_without_valkey, self.kill_beat, self.stop_postgres_and_kill_valkey, self.change_price]
         if chosen := os.environ.get("CHAOS_FAULTS"):
             faults = [fault for fault in faults if fault.__name__ in chosen.split(",")]
@@ -114,6 +116,61 @@ class Monkey:
 
     async def kill_daphne(self) -> None:
         await self._restart_web("daphne")
+
+    async def freeze_uvicorn(self) -> None:
+        await self._freeze_web("uvicorn")
+
+    async def freeze_daphne(self) -> None:
+        await self._freeze_web("daphne")
+
+    async def _freeze_web(self, server: str) -> None:
+        """Past its lease, with streams running: until a reaper has settled all of them, and it has heard of that."""
+        over = asyncio.Event()
+        running = await self._open_long_ones(over)
+        try:
+            async with asyncio.timeout(120):
+                while self._long_ones(server) < _CAUGHT:
+                    if not self._long_ones():  # they were refused: budgets are counted anew
+                        over.set()
+                        await running
+                        over.clear()
+                        running = await self._open_long_ones(over)
+                    await asyncio.sleep(0.05)
+                self._parts.freeze_web(server)
+                await self._reaped()
+                self._parts.thaw_web(server)
+                while self._long_ones(server):  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
+        finally:
+            self._parts.thaw_web(server)
+            over.set()
+            await running
+
+    async def _open_long_ones(self, until: asyncio.Event) -> "asyncio.Task[None]":
+        running = asyncio.create_task(self._crowd.keep_open(8, until))
+        await asyncio.sleep(0.5)  # they are asked
+        return running
+
+    def _long_ones(self, server: str = "") -> int:
+        """The streams of a minute that run: all of them, or those of which the server's clients have begun to hear."""
+        running = [seen for seen in self._crowd.running.values() if seen.ask.name.startswith("long")]
+        return len([seen for seen in running if seen.server == server and seen.events] if server else running)
+
+    async def _reaped(self) -> None:
+        async with redis.asyncio.Redis.from_url(self._parts.services.redis_url) as client:
+            await asyncio.sleep(LEASE_SECONDS)
+            while await self._expired(client):  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+
+    async def _expired(self, client: "redis.asyncio.Redis") -> int:
+        seconds, _ = await client.time()
+        return int(await client.zcount(HOLDS, "-inf", int(seconds) * 1000))
+
+    async def set_clock_back(self) -> None:
+        """That of the web processes, and then on again to where it should be. Leases are judged by Valkey's."""
+        self._parts.clock.set(datetime.now(UTC) - timedelta(seconds=10))
+        await self._moment(6)
+        self._parts.clock.set(datetime.now(UTC))
 
     async def kill_web_without_valkey(self) -> None:
         """Its streams have ended in a spool that another process has to deliver."""

@@ -2,15 +2,18 @@
 
 import asyncio
 import random
+import signal
 import sys
 from pathlib import Path
 
 from headrace.stack.parts.celery import Beat, Worker
 from headrace.stack.process import Process
+from headrace.testing.clock import Clock
 from headrace.testing.stores import Services
 from headrace.testing.web import ROOT, WebProcess
 
-SETTINGS = {"HEADRACE_LEASE_SECONDS": "4", "HEADRACE_DRAIN_SECONDS": "5", "HEADRACE_LOG_LEVEL": "INFO"}
+LEASE_SECONDS = 4
+SETTINGS = {"HEADRACE_LEASE_SECONDS": str(LEASE_SECONDS), "HEADRACE_DRAIN_SECONDS": "5", "HEADRACE_LOG_LEVEL": "INFO"}
 
 
 class MortalWorker(Worker):
@@ -29,6 +32,7 @@ class Parts:
 
     def __init__(self, services: Services, folder: Path) -> None:
         self.services, self._folder = services, folder
+        self.clock = Clock(folder)  # of the web processes
         self.webs: dict[str, WebProcess] = {}
         self.urls: dict[str, str] = {}
         self._environment = SETTINGS | {"PYTHONPATH": f"{ROOT}:{ROOT / 'platform'}"}
@@ -43,12 +47,20 @@ class Parts:
             await self.start_web(server)
 
     async def start_web(self, server: str) -> None:
-        web = self.webs[server] = WebProcess(self._folder / f"{server}.log", server, **SETTINGS)
+        web = self.webs[server] = WebProcess(
+            self._folder / f"{server}.log", server, **SETTINGS | self.clock.environment
+        )
         await asyncio.to_thread(web.wait_ready, 300)
         self.urls[server] = web.url
 
     async def kill_web(self, server: str) -> None:
         await asyncio.to_thread(self.webs[server].kill)
+
+    def freeze_web(self, server: str) -> None:
+        self.webs[server].send(signal.SIGSTOP)
+
+    def thaw_web(self, server: str) -> None:
+        self.webs[server].send(signal.SIGCONT)
 
     async def keep_worker(self, rng: random.Random) -> None:
         """Start the worker whenever it is dead, to die at another line."""

@@ -10,6 +10,8 @@ from headrace.tests.chaos.asks import Ask
 RATES = (Decimal("1.1"), Decimal("0.275"), Decimal("4.4"))
 LATER_RATES = (Decimal("2.3"), Decimal("0.7"), Decimal("7.9"))
 _SAID = {"asked", "continuous", "twice", "cached_over_prompt"}  # while it runs
+# How a client heard of an end that its gateway decided: all that was delivered until then, it has.
+_HEARD = {"lease_lost", "upstream_timeout", "upstream_disconnected", "upstream_error", "no_capacity"}
 _SAID_AT_THE_END = _SAID | {"final", "finish"}
 
 
@@ -46,10 +48,13 @@ NOTHING = Expected((0, 0, 0), (0, 0, 0))
 
 
 def expected(
-    ask: Ask, status: str, received: int, entry: dict[str, Any] | None, *, is_counted: bool = False
+    ask: Ask, status: str, received: int, end: str, entry: dict[str, Any] | None, *, is_counted: bool = False
 ) -> Expected:
-    """Input, cached and output tokens of one that ended as `status`; its client saw `received` events, `entry` is the
-    upstream's own log of it. is_counted: by the engine's tokenizer, in whole or in part."""
+    """Input, cached and output tokens of one that ended as `status`; its client saw `received` events and, if it was
+    still there, `end`; `entry` is the upstream's own log of it. is_counted: by the engine's tokenizer, in whole or in
+    part."""
+    if not ask.stream and (status in {"reaped", "abandoned"} or end == "lease_lost"):
+        return NOTHING  # nobody received it, and whoever asks again pays for that
     # No token is less than a byte.
     prompt = max(ask.script["prompt_tokens"], len(ask.content) + 64)
     if status == "cancelled" and not ask.stream and (entry is None or ask.is_refused):
@@ -61,6 +66,8 @@ def expected(
         assert broken is None or broken > ask.script["tokens"], "it broke off, and is recorded as whole"
         return _exact(ask, ask.script["tokens"], _SAID_AT_THE_END, is_counted)
     if status in {"error", "incomplete"} and broken is not None and not entry["client_left"]:
+        if ask.stream and end in _HEARD and ask.script["usage"] in _SAID:
+            broken = received  # a reset takes along what had come and was not read yet
         if ask.stream:
             return _exact(ask, broken, _SAID, is_counted) if broken else NOTHING
         if entry["how"] != "aborted":
@@ -70,8 +77,11 @@ def expected(
     # It was given up, by its client or its gateway, between two events: what it used lies between what the client had
     # and what the engine had made. Where nobody told, text is counted or estimated.
     made = int(entry["tokens_generated"])
-    least = received if status == "cancelled" else 0
-    return Expected((0, 0, min(least, made)), (prompt, ask.script["prompt_tokens"], 4 * made + 8))
+    least, most = received if status == "cancelled" else 0, 4 * made + 8
+    if ask.stream and ask.script["usage"] in _SAID and end != "left":
+        # No more than its client has; and no less, but where its process died: that had told Redis less.
+        least, most = received if end in _HEARD else least, received
+    return Expected((0, 0, min(least, made)), (prompt, ask.script["prompt_tokens"], most))
 
 
 def _exact(ask: Ask, tokens: int, said: set[str], is_counted: bool) -> Expected:

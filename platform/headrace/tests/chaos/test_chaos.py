@@ -60,6 +60,7 @@ def test_the_books_are_right_after_everything_was_killed(
     entries = upstream.requests()
     books = audit(crowd.seen, entries, monkey.prices)
     say(f"records {dict(books.statuses)}, {books.exact} exact to the token, {books.corrections} corrections")
+    say(f"{books.thawed} were reaped before their process went on")
     say(f"{books.uncounted} of liars were counted by nobody")
     say(f"{books.later} at the price of {monkey.prices.changed_at}")
     say(f"clients saw {dict(Counter(one.end for one in crowd.seen))}; cost {books.total}")
@@ -71,6 +72,7 @@ def test_the_books_are_right_after_everything_was_killed(
     assert books.uncounted < sum(books.statuses.values()) / 50
     assert tight[0].amount / 2 < Decimal(spent).scaleb(-9) <= tight[0].amount
     assert used_up > 0
+    assert books.thawed > 0, "no process stood still past its lease with requests running"
     assert 0 < books.later < sum(books.statuses.values())
     assert not DeadLetter.objects.exists()
     assert sorted(monkey.done) == sorted(fault.__name__ for fault in monkey.plan())
