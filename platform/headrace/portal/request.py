@@ -27,11 +27,29 @@ class SlugConverter(StringConverter):
     regex = SLUG_PATTERN.strip("^$")
 
 
+class ProjectConverter(StringConverter):
+    """A project's slug beside addresses of fixed words: one that is such a word is written with a dash before it, with
+    which no slug begins."""
+
+    regex = f"-?{SLUG_PATTERN.strip('^$')}"
+    words = frozenset({"new"})
+
+    def to_python(self, value: str) -> str:
+        slug = value.removeprefix("-")
+        if (value == slug) == (slug in self.words):
+            raise ValueError(value)
+        return slug
+
+    def to_url(self, value: str) -> str:
+        return f"-{value}" if value in self.words else value
+
+
 class KeyIdConverter(StringConverter):
     regex = "[0-9A-Za-z]{12}"
 
 
 register_converter(SlugConverter, "slug_of")
+register_converter(ProjectConverter, "project")
 register_converter(KeyIdConverter, "key_id")
 
 

@@ -72,7 +72,7 @@ urlpatterns = [
     page("models/", models.models, "models", May.SEE_USE),
     page("projects/", projects.listing, "projects", May.SEE_SETTINGS),
     page("projects/new/", projects.create, "projects-new", May.CHANGE_PROJECTS, May.CHANGE_PROJECTS),
-    page("projects/<slug_of:slug>/", projects.one, "projects-one", May.CHANGE_PROJECTS, May.CHANGE_PROJECTS),
+    page("projects/<project:slug>/", projects.one, "projects-one", May.CHANGE_PROJECTS, May.CHANGE_PROJECTS),
     page("members/", members.listing, "members", May.SEE_PEOPLE),
     page("members/invite/", members.invite, "members-invite", None, May.CHANGE_PEOPLE),
     page("members/<int:member>/role/", members.change, "members-role", None, May.CHANGE_PEOPLE),
