@@ -96,6 +96,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "allauth.usersessions.middleware.UserSessionsMiddleware",
+    "headrace.portal.lost_secrets.to_new_codes",
 ]
 ROOT_URLCONF = "headrace.urls"
 ASGI_APPLICATION = "headrace.asgi.application"

@@ -5,6 +5,7 @@ from django.templatetags.static import static
 from django.urls import include, path
 from django.views.generic import RedirectView
 
+from headrace.portal.lost_secrets import GenerateCodes
 from headrace.portal.views import failing
 
 urlpatterns = [
@@ -15,6 +16,7 @@ urlpatterns = [
     path("admin/sizing/", include("headrace.sizing.urls")),
     path("admin/", admin.site.urls),
     path("favicon.ico", RedirectView.as_view(url=static("headrace/portal/mark.svg"))),
+    path("account/2fa/recovery-codes/generate/", GenerateCodes.as_view(), name="mfa_generate_recovery_codes"),
     path("account/", include("allauth.urls")),
     path("", include("headrace.portal.urls")),
 ]

@@ -1,6 +1,7 @@
 """Planning prices. A price in force is never changed: where a document says another, one from now on supersedes it."""
 
 import csv
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
@@ -94,8 +95,13 @@ def current_prices(models: list[Model]) -> Mapping[str, list[Price]]:
 
 
 def read_csv(text: str, problems: Problems) -> list[Entry]:
-    """A price list: a header, of COLUMNS in any order, then a price a line; an empty cell says nothing."""
-    lines = csv.DictReader(text.splitlines())
+    """A price list: a header, of COLUMNS in any order, then a price a line; an empty cell says nothing.
+
+    Its separator is the header's: a comma, or what spreadsheets write where the comma is the decimal sign.
+    """
+    first = text.partition("\n")[0]
+    separator = next((each for each in ",;\t" if each in first), ",")
+    lines = csv.DictReader(text.splitlines(), delimiter=separator)
     header = [name.strip() for name in lines.fieldnames or []]
     lines.fieldnames = header
     for name in header:
@@ -107,9 +113,16 @@ def read_csv(text: str, problems: Problems) -> list[Entry]:
     for row in lines if not problems.found else ():
         name = (row.pop("model") or "").strip()
         model = models.setdefault(name, Entry(MODEL, name, lines.line_num, 0, children={"prices": []}))
+        if separator == ";":
+            row = {column: _with_point(cell) for column, cell in row.items()}
         price = Entry(PRICE, "", lines.line_num, 0, dict(_cells(row, lines.line_num, problems)))
         model.children["prices"].append(price)
     return list(models.values())
+
+
+def _with_point(cell: Any) -> Any:
+    """A number as spreadsheets write it beside semicolons, with a decimal comma; anything else as it is."""
+    return cell.replace(",", ".") if isinstance(cell, str) and re.fullmatch(r"\s*\d+,\d+\s*", cell) else cell
 
 
 def _cells(row: Mapping[str, Any], line: int, problems: Problems) -> Iterator[tuple[str, Given]]:

@@ -4,10 +4,10 @@ import logging
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.mfa.adapter import DefaultMFAAdapter
-from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 
 from engines import secrets
+from headrace.portal.lost_secrets import SecretLost
 
 log = logging.getLogger("headrace.portal")
 
@@ -22,9 +22,9 @@ class MFAAdapter(DefaultMFAAdapter):  # type: ignore[misc]
         return secrets.seal(text).decode()
 
     def decrypt(self, encrypted_text: str) -> str:
-        """Called while a form is checked, which shows the ValidationError: a lost key lets nobody in."""
+        """Raises SecretLost, which the form that is checked shows: a lost key lets nobody in."""
         try:
             return secrets.open(encrypted_text.encode())
         except secrets.Unreadable as error:
             log.error("a second factor cannot be checked: %s", error)
-            raise ValidationError("It cannot be checked now. Please ask an operator of this installation.") from None
+            raise SecretLost from None

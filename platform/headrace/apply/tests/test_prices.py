@@ -63,6 +63,24 @@ def test_a_price_list_is_imported(tmp_path: Path) -> None:
     assert "org/other-1.5@1 for acme: 1 input" in listed
 
 
+@pytest.mark.parametrize("arguments", [["import", "--dry-run", "f.csv"], ["--dry-run", "import", "f.csv"]])
+def test_an_option_may_stand_anywhere_and_excel_s_file_is_read(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apply(EVERYTHING)
+    monkeypatch.chdir(tmp_path)
+    rows = "model,currency,input,output\r\ndemo,EUR,0.5,1.75\r\n"
+    Path("f.csv").write_bytes(b"\xef\xbb\xbf" + rows.encode())
+    assert run(*arguments).endswith("dry run: nothing was written\n")
+    european = rows.replace(",", ";").replace(".", ",")  # as Excel saves where the comma is the decimal sign
+    Path("f.csv").write_bytes(b"\xef\xbb\xbf" + european.encode())
+    run("import", "f.csv")
+    assert "demo@4: 0.5 input, 0.5 cached, 1.75 output EUR" in run()
+    Path("f.csv").write_bytes(rows.encode("utf-16"))
+    with pytest.raises(CommandError, match="not UTF-8"):
+        run(*arguments)
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

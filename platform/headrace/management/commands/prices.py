@@ -1,7 +1,7 @@
 """`manage.py prices`: what holds and what is to come; `manage.py prices import FILE.csv`: a new price list."""
 
-import getpass
 import json
+from argparse import SUPPRESS
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from billing.models import Price
 from headrace.apply import ApplyError, apply_prices
 from headrace.apply.prices import COLUMNS, current_prices
+from headrace.command_line import operators_name
 from routing.models import Model
 
 
@@ -21,25 +22,33 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("verb", nargs="?", choices=["list", "import"], default="list")
-        parser.add_argument("file", nargs="?", help="the CSV file to import")
-        parser.add_argument("--dry-run", action="store_true", help="print what would change and write nothing")
-        parser.add_argument("--json", action="store_true", help="list as JSON")
+        parser.set_defaults(json=False, dry_run=False)
+        verbs = parser.add_subparsers(dest="verb", title="verbs")
+        listing = verbs.add_parser("list", help="the prices in force and to come (without a verb, too)")
+        for one in (parser, listing):
+            one.add_argument("--json", action="store_true", default=SUPPRESS, help="list as JSON")
+        importing = verbs.add_parser("import", help="bring the prices to what a CSV file says")
+        importing.add_argument("file", help="the CSV file to import")
+        for one in (parser, importing):
+            one.add_argument(
+                "--dry-run", action="store_true", default=SUPPRESS, help="print what would change and write nothing"
+            )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if options["verb"] == "list":
-            self._list(as_json=options["json"])
-        elif options["file"] is None:
-            raise CommandError("name the CSV file to import")
-        else:
+        if options["verb"] == "import":
             self._import(options["file"], dry_run=options["dry_run"])
+        else:
+            self._list(as_json=options["json"])
 
     def _import(self, file: str, *, dry_run: bool) -> None:
         try:
             text = Path(file).read_text("utf-8-sig")
-            result = apply_prices(text, source=file, actor=getpass.getuser(), dry_run=dry_run)
-        except (OSError, UnicodeDecodeError) as error:
-            raise CommandError(f"{file} cannot be read: {error}") from error
+            result = apply_prices(text, source=file, actor=operators_name(), dry_run=dry_run)
+        except OSError as error:
+            raise CommandError(f"{file} cannot be read: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            line = error.object.count(b"\n", 0, error.start) + 1
+            raise CommandError(f"{file}:{line}: not UTF-8; save it as “CSV UTF-8”") from error
         except ApplyError as error:
             raise CommandError(str(error)) from error
         for change in result.changes:
