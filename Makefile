@@ -17,7 +17,9 @@ help: ## this list
 install: ## the environment: .venv, exactly what requirements.lock says
 	@.ci/environment $(VENV) requirements.lock
 
-up: install ## everything on this machine, with a demo tenant; Ctrl-C stops it
+up: ## everything on this machine, with a demo tenant; Ctrl-C stops it
+	@[ -e $(VENV)/installed ] || .ci/preflight $(ARGS)
+	@$(MAKE) install
 	@exec $(RUN) manage.py up $(ARGS)
 
 # What `make test` runs: the rest has targets of its own. Files in the order of `testpaths`, the longest of them first, so

@@ -213,7 +213,7 @@ class InvoiceAdmin(GrowingList):
         ),
     )
     def finalise(self, request: HttpRequest, form: Any, object_id: str) -> HttpResponse:
-        return self._do(request, "is finalised", lambda: finalise_invoice(UUID(object_id)))
+        return self._do(request, "is finalised", lambda: finalise_invoice(_id_of(object_id)))
 
     @action(
         description="Credit",
@@ -225,7 +225,7 @@ class InvoiceAdmin(GrowingList):
     def credit(self, request: HttpRequest, form: Any, object_id: str) -> HttpResponse:
         values = form.cleaned_data
         return self._do(
-            request, "is issued", lambda: credit_invoice(UUID(object_id), reason=values["reason"], net=values["net"])
+            request, "is issued", lambda: credit_invoice(_id_of(object_id), reason=values["reason"], net=values["net"])
         )
 
     @action(
@@ -242,7 +242,7 @@ class InvoiceAdmin(GrowingList):
     )
     def void(self, request: HttpRequest, form: Any, object_id: str) -> HttpResponse:
         reason = form.cleaned_data["reason"]
-        return self._do(request, "is voided", lambda: void_invoice(UUID(object_id), reason=reason))
+        return self._do(request, "is voided", lambda: void_invoice(_id_of(object_id), reason=reason))
 
     def _do(self, request: HttpRequest, done: str, verb: Any) -> HttpResponse:
         try:
@@ -278,6 +278,13 @@ class InvoiceAdmin(GrowingList):
         pieces = export(invoice, form)
         pieces = marked(pieces) if form == "csv" else pieces
         return _download(pieces, FORMATS[form].content_type, file_name(invoice, form))
+
+
+def _id_of(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise Http404 from None
 
 
 def _label(heading: str) -> str:

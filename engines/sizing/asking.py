@@ -5,6 +5,7 @@ FIELDS lists every field with its default; an absent or empty one takes it. Valu
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -72,12 +73,12 @@ def ask(given: Mapping[str, Any], told: Sequence[str] = ()) -> Question:
         card=card,
         accelerator=_accelerator(values),
         workload=workload,
-        targets=Targets(_optional(values, "ttft_p99"), _optional(values, "tpot_p99"), int(_number(values, "spare"))),
+        targets=Targets(_optional(values, "ttft_p99"), _optional(values, "tpot_p99"), _whole(values, "spare")),
         weights=weight_format(str(values["weights"] or card.checkpoint_format)).name,
         kv=kv_format(str(values["kv"])),
         parallel=_parallel(values),
         engine=EngineSettings(
-            chunk=int(_number(values, "chunk")),
+            chunk=_whole(values, "chunk"),
             mixed=_flag(values["mixed"]),
             memory_fraction=_number(values, "memory_fraction"),
         ),
@@ -91,9 +92,16 @@ def ask(given: Mapping[str, Any], told: Sequence[str] = ()) -> Question:
 
 def _number(values: Mapping[str, Any], name: str) -> float:
     try:
-        return float(values[name])
+        number = float(values[name])
     except (TypeError, ValueError):
         raise BadValue(name, values[name], "must be a number") from None
+    if not isfinite(number):
+        raise BadValue(name, values[name], "must be a finite number")
+    return number
+
+
+def _whole(values: Mapping[str, Any], name: str) -> int:
+    return int(_number(values, name))
 
 
 def _optional(values: Mapping[str, Any], name: str) -> float | None:
@@ -125,12 +133,12 @@ def _accelerator(values: Mapping[str, Any]) -> Accelerator:
 
 
 def _parallel(values: Mapping[str, Any]) -> Parallel | None:
-    pipeline, data = int(_number(values, "pp")), _flag(values["dp_attention"])
+    pipeline, data = _whole(values, "pp"), _flag(values["dp_attention"])
     if str(values["tp"]) == "auto":
         if pipeline == 1 and not data:
             return None
         return Parallel(1, pipeline, data)
-    return Parallel(int(_number(values, "tp")), pipeline, data)
+    return Parallel(_whole(values, "tp"), pipeline, data)
 
 
 def _speculation(text: Any) -> Speculation | None:
@@ -139,7 +147,7 @@ def _speculation(text: Any) -> Speculation | None:
         return None
     tokens, _, acceptance = str(text).partition(":")
     pair = {"draft tokens": tokens, "acceptance": acceptance or "0.7"}
-    return Speculation(int(_number(pair, "draft tokens")), _number(pair, "acceptance"))
+    return Speculation(_whole(pair, "draft tokens"), _number(pair, "acceptance"))
 
 
 def _shares(text: Any) -> tuple[float, ...]:

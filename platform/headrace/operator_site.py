@@ -8,11 +8,13 @@ from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.template.response import SimpleTemplateResponse
 from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
 from unfold.sites import UnfoldAdminSite
 
 from headrace import overview
+from headrace.asked_wrongly import refused_as_bad
 from headrace.quick_lists import quicken
 from tenants import audit
 
@@ -21,16 +23,22 @@ quicken()
 _READING = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
 
+def _rendered(response: HttpResponse) -> HttpResponse:
+    """Fields of a form ask the database as they are drawn."""
+    return response.render() if isinstance(response, SimpleTemplateResponse) else response
+
+
 class OperatorSite(UnfoldAdminSite):
     index_title = "Overview"
     index_template = "admin/overview.html"
 
     def admin_view(self, view: View, cacheable: bool = False) -> View:
         def attributed(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-            if request.method in _READING:
-                return view(request, *args, **kwargs)
-            with audit.acting(who=request.user.get_username(), origin=audit.origin_of(request)):
-                return view(request, *args, **kwargs)
+            with refused_as_bad(request):
+                if request.method in _READING:
+                    return _rendered(view(request, *args, **kwargs))
+                with audit.acting(who=request.user.get_username(), origin=audit.origin_of(request)):
+                    return _rendered(view(request, *args, **kwargs))
 
         admin_view: View = super().admin_view(attributed, cacheable)
         return admin_view

@@ -11,7 +11,7 @@ from django.shortcuts import redirect
 
 
 class SecretLost(ValidationError):
-    """It was sealed under a key that is no longer known. A form shows this; a template that asks for it gets nothing."""
+    """The key that sealed it is no longer known. A form shows this; a template that asks for it gets nothing."""
 
     silent_variable_failure = True
 

@@ -9,6 +9,7 @@ import redis
 from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from kombu.exceptions import OperationalError as BrokerError
 
 from headrace.portal.refusing import Refused
 
@@ -39,9 +40,10 @@ def missing(request: HttpRequest, exception: Any = None) -> HttpResponse:
 def broken(request: HttpRequest) -> HttpResponse:
     """What is away is said to be; anything else is a fault of ours. Asks no store anything."""
     error = sys.exc_info()[1]
-    if not isinstance(error, OperationalError | redis.RedisError | SMTPException | ConnectionError | TimeoutError):
+    is_redis = isinstance(error, redis.RedisError | BrokerError)
+    if not is_redis and not isinstance(error, OperationalError | SMTPException | ConnectionError | TimeoutError):
         return render(None, "errors/500.html", status=500)
-    context = {"is_database": isinstance(error, OperationalError), "is_redis": isinstance(error, redis.RedisError)}
+    context = {"is_database": isinstance(error, OperationalError), "is_redis": is_redis}
     response = render(None, "errors/away.html", context, status=503)
     response["Retry-After"] = "5"
     return response

@@ -81,7 +81,7 @@ def line(request: PortalRequest, invoice: UUID, position: int) -> HttpResponse:
 def line_records(request: PortalRequest, invoice: UUID, position: int) -> HttpResponseBase:
     found = _line(request, invoice, position)
     name = f"{file_name(found.invoice, 'csv').removesuffix('.csv')}-line-{position}.csv"
-    pieces = marked(Kept(records_csv([found], most=MOST_RECORDS)))
+    pieces = Kept(marked(records_csv([found], most=MOST_RECORDS)))
     return streamed(request, pieces, content_type=FORMATS["csv"].content_type, name=name)
 
 
