@@ -2,8 +2,11 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+import socket
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -155,16 +158,49 @@ async def test_it_knows_a_stale_connection_from_a_fresh_one(client: Client) -> N
                 await client.chat(upstream, b"{}", connect_timeout=5)
 
 
-async def test_it_gives_up_a_host_whose_name_nobody_looks_up(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def never(*arguments: object, **options: object) -> None:
-        await asyncio.sleep(60)
+@pytest.fixture
+def silent_names(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Names below `.silent` are looked up for as long as the test runs."""
+    answered, real = threading.Event(), socket.getaddrinfo
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", never)
-    upstream = Upstream(PROTOCOLS["openai"], "http://engine.example:30000", "m")
+    def look(host: Any, *arguments: Any, **options: Any) -> Any:
+        if str(host).endswith(".silent"):
+            answered.wait(60)
+            raise socket.gaierror("nobody answered")
+        return real(host, *arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look)
+    yield
+    answered.set()
+
+
+async def test_it_gives_up_a_host_whose_name_nobody_looks_up(client: Client, silent_names: None) -> None:
+    upstream = Upstream(PROTOCOLS["openai"], "http://engine.silent:30000", "m")
     with pytest.raises(TimedOut) as raised:
         async with asyncio.timeout(10):
             await client.chat(upstream, b"{}", connect_timeout=0.2)
     assert raised.value.which == "connect"
+
+
+async def test_hosts_whose_names_nobody_looks_up_keep_no_other_waiting(client: Client, silent_names: None) -> None:
+    """More of them than there are threads for the work of an event loop."""
+
+    async def ask(number: int) -> None:
+        upstream = Upstream(PROTOCOLS["openai"], f"http://engine-{number % 50}.silent:30000", "m")
+        with pytest.raises(TimedOut):
+            await client.chat(upstream, b"{}", connect_timeout=10)
+
+    asking = [asyncio.create_task(ask(number)) for number in range(100)]
+    async with server(says(OK + b"content-length: 2\r\n\r\nok")) as upstream:
+        port = upstream.base_url.rpartition(":")[2]
+        named = Upstream(upstream.protocol, f"http://localhost:{port}", "m")
+        async with asyncio.timeout(5):
+            answer = await client.chat(named, b"{}", connect_timeout=5)
+        assert answer.content_type is not None
+        await answer.close()
+    for each in asking:
+        each.cancel()
+    await asyncio.gather(*asking, return_exceptions=True)
 
 
 async def test_it_bounds_a_body(client: Client) -> None:

@@ -92,7 +92,7 @@ def test_it_counts_refusals_by_code(served: list[Sample]) -> None:
 
 def test_it_labels_nothing_by_key(place: Place, served: list[Sample]) -> None:
     known = {"tenant", "model", "target", "status", "class", "code", "outcome", "le"}
-    known |= {"pool", "replica", "within", "task", "reason"}
+    known |= {"pool", "replica", "within", "task", "reason", "stream"}
     ours = [sample for sample in served if sample.name.startswith("headrace_")]
     assert ours
     assert {label for sample in ours for label in sample.labels} <= known
