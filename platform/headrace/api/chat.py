@@ -10,7 +10,7 @@ from engines.errors import Incomplete, UpstreamError
 from headrace.api.admission import admit
 from headrace.api.attempts import answer_by_any, cause
 from headrace.api.authentication import authenticate
-from headrace.api.chat_request import parse
+from headrace.api.chat_request import parse_by_turns
 from headrace.api.errors import ApiError, from_upstream, lease_lost
 from headrace.api.exchange import ClientLeft, Exchange
 from headrace.api.gateway import Gateway
@@ -46,7 +46,7 @@ class ChatConsumer(StreamingConsumer):
     async def handle(self, body: bytes) -> None:
         assert self._principal is not None
         gateway = self.gateway
-        chat = parse(body, settings.MEDIA_HOSTS)
+        chat = await parse_by_turns(body, settings.MEDIA_HOSTS, gateway.parsing)
         chat.tier = self.header(b"x-headrace-tier")[:64].decode("ascii", "replace")
         chat.fallback = fallback_of(self.header(FALLBACK).decode("latin-1"))
         priority = priority_of(self._principal.priority, self.header(PRIORITY).decode("latin-1"))

@@ -1,5 +1,7 @@
 """From a request's bytes to a checked chat: every field known, typed and bounded, or a 400 that names it."""
 
+import asyncio
+from collections.abc import Generator
 from typing import Any
 
 import msgspec
@@ -7,8 +9,10 @@ import msgspec
 from headrace.api.errors import ApiError
 from headrace.api.field_rules import check_rules
 from headrace.api.fields import CHAT
-from headrace.api.messages import BadMedia, Content, Messages, check
+from headrace.api.long_texts import Cut
+from headrace.api.messages import BadMedia, Content, Messages, check, put_back
 from headrace.api.neutral import NEUTRAL, as_whole_number, is_neutral
+from headrace.api.request_bounds import SCHEMAS, SMALL_BODY, check_schema, check_unknown_values, check_values
 
 # With the client's own request id, this stays within what a record takes (16 KiB).
 _MOST_LABELS = 12 * 1024
@@ -21,6 +25,10 @@ IGNORE_EOS = "ignore_eos"
 # OpenAI takes 0, which leaves the likeliest token; SGLang and vLLM want more than 0.
 _LEAST_TOP_P = msgspec.Raw(b"1e-06")
 _encode = msgspec.json.encode
+# What of a field nobody knows is told, and of an error.
+_NAME_TOLD, _ERROR_TOLD = 100, 500
+_ABSENT = msgspec.Raw(b"")
+_known = msgspec.json.Decoder(msgspec.defstruct("_Known", [(name, msgspec.Raw, _ABSENT) for name in CHAT]))
 _shallow = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _messages = msgspec.json.Decoder(Messages)
 _decoders = {name: msgspec.json.Decoder(field.type) for name, field in CHAT.items()}
@@ -77,12 +85,54 @@ class ChatRequest(msgspec.Struct):
 
 def parse(body: bytes, media_hosts: list[str]) -> ChatRequest:
     """Check a chat request's body. Raises ApiError; unknown fields are listed, for the route to decide on."""
+    steps = _parse(body, media_hosts)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            chat: ChatRequest = done.value
+            return chat
+
+
+async def parse_by_turns(body: bytes, media_hosts: list[str], turn: asyncio.Lock) -> ChatRequest:
+    """As `parse`, with a turn for everybody else between the steps of a large body; of which one is read at a time."""
+    if len(body) <= SMALL_BODY:
+        return parse(body, media_hosts)
+    async with turn:
+        steps = _parse(body, media_hosts)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as done:
+                chat: ChatRequest = done.value
+                return chat
+            await asyncio.sleep(0)
+
+
+def _parse(body: bytes, media_hosts: list[str]) -> Generator[None, None, ChatRequest]:
+    """Yields between steps of some milliseconds each."""
+    cut = Cut(body, [])
     try:
-        if not body.isascii():
-            body.decode()  # what goes on as it came is not decoded below
-        raw = _shallow.decode(body)
+        if len(body) > SMALL_BODY:
+            number, long = yield from check_values(body, CHAT)
+            cut = Cut(body, long)
+            known = _known.decode(cut.body)
+            yield
+            yield from check_unknown_values(number, [bytes(getattr(known, name)) for name in CHAT])
+        chat = yield from _check_all(cut.body, media_hosts)
+        yield from put_back(chat.content, cut)
+        if cut.left:  # a text is where we do not look for one
+            return (yield from _check_all(body, media_hosts))
+        return chat
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise ApiError("invalid_request", f"The body is not a JSON object: {_told(error)}") from None
+
+
+def _check_all(body: bytes, media_hosts: list[str]) -> Generator[None, None, ChatRequest]:
+    if not body.isascii():
+        body.decode()  # what goes on as it came is not decoded below
+    raw = _shallow.decode(body)
+    yield
     values: dict[str, Any] = {}
     passed: dict[str, msgspec.Raw] = {}
     unknown: list[str] = []
@@ -94,7 +144,7 @@ def parse(body: bytes, media_hosts: list[str]) -> ChatRequest:
                 continue  # nothing is asked for: some clients name every field there is
             neutral.add(name)
         if field is None or (name == IGNORE_EOS and bytes(value) not in {b"true", b"false"}):
-            unknown.append(name)
+            unknown.append(name[:_NAME_TOLD])
         elif field.kind == "neutral":
             wanted = f"'{name}' is not supported with other than {NEUTRAL[name][0]!r}."
             raise ApiError("unsupported_parameter", wanted, param=name)
@@ -109,7 +159,10 @@ def parse(body: bytes, media_hosts: list[str]) -> ChatRequest:
     for name in ("model", "messages"):
         if name not in values:
             raise ApiError("invalid_request", f"Missing required parameter: '{name}'.", param=name)
-    content = _content(raw["messages"], media_hosts)
+    for name in SCHEMAS:
+        if name in passed:
+            check_schema(name, passed[name])
+    content = yield from _content(raw["messages"], media_hosts)
     options = values.get("stream_options")
     stream = values.get("stream", False)
     if options is not None and not stream:
@@ -173,9 +226,11 @@ def _drop_idle_tool_fields(passed: dict[str, msgspec.Raw]) -> None:
             del passed["tool_choice"]
 
 
-def _content(value: msgspec.Raw, media_hosts: list[str]) -> Content:
+def _content(value: msgspec.Raw, media_hosts: list[str]) -> Generator[None, None, Content]:
     try:
-        return check(_messages.decode(value), media_hosts)
+        messages = _messages.decode(value)
+        yield
+        return (yield from check(messages, media_hosts))
     except (msgspec.DecodeError, RecursionError) as error:
         code = "unsupported_parameter" if "unknown field" in str(error) else "invalid_request"
         raise ApiError(code, f"Invalid 'messages': {_told(error)}", param="messages") from None
@@ -209,4 +264,4 @@ def _labels(values: dict[str, Any]) -> dict[str, str]:
 
 
 def _told(error: Exception) -> str:
-    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:_ERROR_TOLD]

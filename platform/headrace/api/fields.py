@@ -52,7 +52,7 @@ class _TemplateArguments(msgspec.Struct, forbid_unknown_fields=True):
 
     enable_thinking: bool | None = None
     thinking: bool | None = None
-    reasoning_effort: str | None = None
+    reasoning_effort: Annotated[str, Meta(max_length=64)] | None = None
 
     @property
     def says_anything(self) -> bool:
@@ -85,7 +85,7 @@ CHAT: dict[str, Field] = {
     "presence_penalty": Field(Number),
     "stop": Field(Stop | Annotated[list[Stop], Meta(max_length=16)]),
     "seed": Field(Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]),
-    "logit_bias": Field(dict[str, Annotated[float, Meta(ge=-100, le=100)]]),
+    "logit_bias": Field(Annotated[dict[str, Annotated[float, Meta(ge=-100, le=100)]], Meta(max_length=1024)]),
     "logprobs": Field(bool),
     "top_logprobs": Field(Annotated[int, Meta(ge=0, le=20)]),
     "response_format": Field(_Typed),
@@ -106,7 +106,7 @@ CHAT: dict[str, Field] = {
     "safety_identifier": Field(str, "drop"),
     "prompt_cache_key": Field(str, "drop"),
     "prompt_cache_retention": Field(str, "drop"),
-    "prediction": Field(Any, "drop"),
+    "prediction": Field(msgspec.Raw, "drop"),
     # These could: only the value that changes nothing is taken.
     "modalities": Field(Any, "neutral"),
     "verbosity": Field(Any, "neutral"),

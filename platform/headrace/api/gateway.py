@@ -78,6 +78,7 @@ class Gateway:
             redis=self.redis,
             spool=self.spool,
         )
+        self.parsing = asyncio.Lock()  # held while a large body is read
         self.shadows = 0  # copies that run
         self.is_stopping = False
         self.working = 0  # requests whose body has come and whose answer is not all handed to the server

@@ -6,19 +6,23 @@ media come as `data:` addresses or from hosts an operator listed (HEADRACE_MEDIA
 
 import binascii
 import re
-from typing import Annotated, Any, Literal
+from collections.abc import Generator
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from headrace.api.long_texts import Cut, rewrite
+
 Name = Annotated[str, Meta(max_length=256)]
+Unread = msgspec.Raw | UnsetType  # taken and dropped, so not decoded either
 
 
 class _Part(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """cache_control: where clients of other APIs want a prompt cached. Engines cache as they will: dropped."""
 
-    cache_control: Any = None
+    cache_control: Unread = UNSET
 
 
 class TextPart(_Part, tag="text", kw_only=True):
@@ -77,25 +81,25 @@ class Message(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[Part] | UnsetType | None = UNSET
+    content: str | Annotated[list[Part], Meta(max_length=2048)] | UnsetType | None = UNSET
     name: Name | None = None
-    tool_calls: list[ToolCall] | None = None
+    tool_calls: Annotated[list[ToolCall], Meta(max_length=1024)] | None = None
     tool_call_id: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
     refusal: str | None = None
-    annotations: Any = None
-    audio: Any = None
-    reasoning_details: Any = None
-    cache_control: Any = None
-    provider_specific_fields: Any = None
-    thinking_blocks: Any = None
-    parsed: Any = None
+    annotations: Unread = UNSET
+    audio: Unread = UNSET
+    reasoning_details: Unread = UNSET
+    cache_control: Unread = UNSET
+    provider_specific_fields: Unread = UNSET
+    thinking_blocks: Unread = UNSET
+    parsed: Unread = UNSET
     function_call: None = None
     extra_content: msgspec.Raw | UnsetType = UNSET
 
 
-Messages = Annotated[list[Message], Meta(min_length=1, max_length=20_000)]
+Messages = Annotated[list[Message], Meta(min_length=1, max_length=10_000)]
 
 # What one media part is taken to cost in tokens, when limits are checked ahead: engines tile images (OpenAI's own
 # tables: 85 for low detail, about 1,100 for a 1024x1024 image in high); the record has what the engine counted.
@@ -105,6 +109,8 @@ _VIDEO_TOKENS = 8000
 _AUDIO_BYTES_PER_TOKEN = 4000
 _MESSAGE_TOKENS = 4
 _URL = re.compile(r"[!-~]+")
+_LONGEST_URL = 8192
+_STEP = 500
 
 
 class BadMedia(ValueError):
@@ -125,13 +131,17 @@ class Content(msgspec.Struct):
         return self.modalities == {"text"}
 
 
-def check(messages: list[Message], media_hosts: list[str]) -> Content:
-    """Check every part, drop what only echoes, and measure. Raises BadMedia with the part's place."""
+def check(messages: list[Message], media_hosts: list[str]) -> Generator[None, None, Content]:
+    """Check every part, drop what only echoes, and measure. Raises BadMedia with the part's place.
+
+    Yields after each so many messages."""
     text_bytes, other = 0, 3
     kinds = {"text"}
     for position, message in enumerate(messages):
-        message.annotations = message.audio = message.reasoning_details = message.cache_control = None
-        message.provider_specific_fields = message.thinking_blocks = message.parsed = None
+        if position % _STEP == _STEP - 1:
+            yield
+        message.annotations = message.audio = message.reasoning_details = message.cache_control = UNSET
+        message.provider_specific_fields = message.thinking_blocks = message.parsed = UNSET
         message.tool_calls = message.tool_calls or None  # an empty list says nothing, and some upstreams refuse it
         if message.content is UNSET and message.tool_calls is None and message.role == "assistant":
             message.content = None
@@ -150,7 +160,7 @@ def check(messages: list[Message], media_hosts: list[str]) -> Content:
             text_bytes += _size(message.content)
             continue
         for place, part in enumerate(message.content or ()):
-            part.cache_control = None
+            part.cache_control = UNSET
             match part:
                 case TextPart():
                     text_bytes += _size(part.text)
@@ -183,6 +193,8 @@ def _extra(of: Message | ToolCall) -> int:
 def _allowed(url: str, kind: str, hosts: list[str], place: str) -> None:
     if url.startswith(f"data:{kind}/") and ";base64," in url[:128]:
         return
+    if len(url) > _LONGEST_URL:
+        raise BadMedia(f"{place}: an address of more than {_LONGEST_URL} characters, or data that is no {kind}'s")
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
@@ -203,3 +215,40 @@ def _audible(data: str, place: str) -> None:
         raise BadMedia(f"{place}: the data of a sound is base64") from None
     if size < 44:
         raise BadMedia(f"{place}: too short for a sound")
+
+
+def put_back(content: Content, cut: Cut) -> Generator[None, None, None]:
+    """Put the long texts that were cut out of checked messages in their places, as JSON. Raises msgspec.DecodeError.
+
+    Each encoding of the messages, of which a request needs several, then copies them.
+    """
+    for message in content.messages if cut.left else ():
+        holders: list[tuple[msgspec.Struct, str]] = [(message, name) for name in _TEXTS]
+        holders += [(call.function, "arguments") for call in message.tool_calls or ()]
+        parts = message.content if isinstance(message.content, list) else ()
+        holders += [_text_of(part) for part in parts]
+        for holder, name in holders:
+            mark = getattr(holder, name)
+            literal = cut.literal(mark) if isinstance(mark, str) else None
+            if literal is not None:
+                text, size = yield from rewrite(literal)
+                setattr(holder, name, text)
+                if name != "url":
+                    content.text_bytes += size - _size(mark)
+
+
+_TEXTS = ("content", "reasoning_content", "reasoning", "refusal")
+
+
+def _text_of(part: Part) -> tuple[msgspec.Struct, str]:
+    match part:
+        case TextPart():
+            return part, "text"
+        case RefusalPart():
+            return part, "refusal"
+        case ImagePart():
+            return part.image_url, "url"
+        case VideoPart():
+            return part.video_url, "url"
+        case AudioPart():
+            return part.input_audio, "data"

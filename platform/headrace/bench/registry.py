@@ -2,6 +2,7 @@
 
 from headrace.bench.benchmark import Benchmark
 from headrace.bench.fairness.benchmark import Fairness
+from headrace.bench.lag.benchmark import Lag
 from headrace.bench.ledger.benchmark import Ledger
 from headrace.bench.ledger.seeding.benchmark import Seed
 from headrace.bench.overhead import Overhead
@@ -12,5 +13,15 @@ from headrace.bench.simulator.benchmark import Simulator
 
 BENCHMARKS: dict[str, Benchmark] = {
     benchmark.name: benchmark
-    for benchmark in (Overhead(), PlacingCost(), Routing(), Fairness(), Simulator(), Ledger(), Seed(), QueriesOfDeath())
+    for benchmark in (
+        Overhead(),
+        PlacingCost(),
+        Routing(),
+        Fairness(),
+        Lag(),
+        Simulator(),
+        Ledger(),
+        Seed(),
+        QueriesOfDeath(),
+    )
 }
