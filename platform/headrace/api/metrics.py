@@ -4,7 +4,9 @@ Each process keeps its values in files under HOME/metrics (prometheus_client's m
 directory), so any of them can answer for all.
 """
 
+import asyncio
 import os
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -14,12 +16,19 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from billing.usage import UsageEvent
-from headrace import log_writer
+from headrace import log_writer, metrics_page
 from headrace.api import errors
 from routing.catalog import Route
 
 Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]).mkdir(parents=True, exist_ok=True)
 
+# A page that takes longer is given up. Beyond so many tenants by model and target, a process tells of further ones
+# together, as of the tenant `other`: each takes four series and more.
+_RENDER_SECONDS = 60.0
+_MOST_PLACES = 5_000
+_SOURCE = str(Path(metrics_page.__file__).resolve().parents[1])
+_rendering = asyncio.Lock()
+_places: set[tuple[str, str, str]] = set()
 _REQUEST = ("tenant", "model", "target", "status")
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
@@ -99,8 +108,8 @@ def begin() -> None:
 
 def observe(event: UsageEvent, route: Route, *, seconds: float, is_streamed: bool) -> None:
     """Count one settled request of `route`, which took so many `seconds` from its admission on."""
-    REQUESTS.labels(event.tenant, event.model, event.target, event.status).inc()
-    where = (event.tenant, event.model, event.target)
+    where = _place(event)
+    REQUESTS.labels(*where, event.status).inc()
     if event.input_tokens or event.output_tokens:
         TOKENS.labels(*where, "uncached").inc(event.input_tokens - event.cached_input_tokens)
         TOKENS.labels(*where, "cached").inc(event.cached_input_tokens)
@@ -118,6 +127,16 @@ def observe(event: UsageEvent, route: Route, *, seconds: float, is_streamed: boo
     REQUEST_SECONDS.labels(event.model, event.target).observe(seconds)
     if is_streamed and (within := is_good(event, route)) is not None:
         GOODPUT.labels(event.model, event.target, "yes" if within else "no").inc()
+
+
+def _place(event: UsageEvent) -> tuple[str, str, str]:
+    """Tenant, model and target, as the metrics tell them."""
+    where = (event.tenant, event.model, event.target)
+    if where not in _places:
+        if len(_places) >= _MOST_PLACES:
+            return ("other", event.model, event.target)
+        _places.add(where)
+    return where
 
 
 def is_good(event: UsageEvent, route: Route) -> bool | None:
@@ -170,10 +189,40 @@ class _Told:
         return self._families
 
 
-def render(more: Iterable[Metric] = ()) -> bytes:
-    """The values of all processes, and `more`, as Prometheus reads them. 50 us a series: not for an event loop."""
-    _forget_the_dead()
+async def render(more: Iterable[Metric] = ()) -> bytes:
+    """The values of all processes, and `more`, as Prometheus reads them: one such page at a time.
+
+    50 us a series, in a process of its own; where none can be started, in a thread.
+    """
+    async with _rendering:
+        await asyncio.to_thread(_forget_the_dead)
+        try:
+            page = await _render_apart()
+        except OSError:
+            page = await asyncio.to_thread(metrics_page.render)
     registry = CollectorRegistry()
-    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
     registry.register(_Told(more))
-    return generate_latest(registry)
+    return page + generate_latest(registry)
+
+
+async def _render_apart() -> bytes:
+    """Raises OSError where no process could be started, or it failed."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "headrace.metrics_page",
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env=os.environ | {"PYTHONPATH": _SOURCE},
+    )
+    try:
+        async with asyncio.timeout(_RENDER_SECONDS):
+            page, _ = await process.communicate()
+    except BaseException:
+        if process.returncode is None:
+            process.kill()
+        raise
+    if process.returncode:
+        raise OSError(f"the page of metrics ended with status {process.returncode}")
+    return page
