@@ -155,13 +155,14 @@ def _check_all(body: bytes, media_hosts: list[str]) -> Generator[None, None, Cha
             elif field.kind == "pass" and (sent := _as_sent(name, checked, value)) is not None:
                 passed[name] = sent
     _drop_idle_tool_fields(passed)
-    check_rules(passed)
-    for name in ("model", "messages"):
-        if name not in values:
-            raise ApiError("invalid_request", f"Missing required parameter: '{name}'.", param=name)
     for name in SCHEMAS:
         if name in passed:
             check_schema(name, passed[name])
+            yield
+    yield from check_rules(passed)
+    for name in ("model", "messages"):
+        if name not in values:
+            raise ApiError("invalid_request", f"Missing required parameter: '{name}'.", param=name)
     content = yield from _content(raw["messages"], media_hosts)
     options = values.get("stream_options")
     stream = values.get("stream", False)

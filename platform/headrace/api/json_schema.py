@@ -1,5 +1,6 @@
 """Whether a JSON schema is one: only what is wrong in every draft (4 to 2020-12) is found wrong."""
 
+from collections.abc import Generator
 from typing import Any
 
 _TYPES = frozenset({"null", "boolean", "object", "array", "number", "string", "integer"})
@@ -8,20 +9,29 @@ _MANY = ("anyOf", "oneOf", "allOf", "prefixItems")
 _NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _COUNTS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
 _MOST_DEPTH = 64
+_STEP = 500
 
 
 class BadSchema(ValueError):
     """The message says where, as a JSON pointer, and what."""
 
 
-def check_schema(schema: Any) -> None:
-    """Check the whole of a schema. Raises BadSchema."""
-    _check(schema, schema, "#", 0)
+def check_schema(schema: Any) -> Generator[None, None, None]:
+    """Check the whole of a schema. Raises BadSchema; yields after each so many parts of it."""
+    waiting, seen = [(schema, "#", 0)], 0
+    while waiting:
+        part, place, depth = waiting.pop()
+        parts = _check(part, schema, place, depth)
+        waiting += [(each, at, depth + 1) for each, at in reversed(parts)]
+        seen += 1
+        if seen % _STEP == 0:
+            yield
 
 
-def _check(schema: Any, root: Any, place: str, depth: int) -> None:
+def _check(schema: Any, root: Any, place: str, depth: int) -> list[tuple[Any, str]]:
+    """Check one part; the schemas directly in it, each with its place."""
     if isinstance(schema, bool) and depth:
-        return
+        return []
     if not isinstance(schema, dict):
         raise BadSchema(f"{place} is no object")
     if depth > _MOST_DEPTH:
@@ -29,24 +39,21 @@ def _check(schema: Any, root: Any, place: str, depth: int) -> None:
     _check_values(schema, place)
     if isinstance(reference := schema.get("$ref"), str):
         _check_reference(reference, root, place)
-    for name in _ONE:
-        if name in schema:
-            _check(schema[name], root, f"{place}/{name}", depth + 1)
+    parts = [(schema[name], f"{place}/{name}") for name in _ONE if name in schema]
     for name in _MANY:
         if name in schema:
             if not isinstance(schema[name], list) or not schema[name]:
                 raise BadSchema(f"{place}/{name} is no list of schemas")
-            for number, each in enumerate(schema[name]):
-                _check(each, root, f"{place}/{name}/{number}", depth + 1)
+            parts += [(each, f"{place}/{name}/{number}") for number, each in enumerate(schema[name])]
     for name in _NAMED:
         if name in schema:
             if not isinstance(schema[name], dict):
                 raise BadSchema(f"{place}/{name} is no object")
-            for key, each in schema[name].items():
-                _check(each, root, f"{place}/{name}/{key[:64]}", depth + 1)
+            parts += [(each, f"{place}/{name}/{key[:64]}") for key, each in schema[name].items()]
     items = schema.get("items", True)
-    for number, each in enumerate(items if isinstance(items, list) else [items]):
-        _check(each, root, f"{place}/items/{number}" if isinstance(items, list) else f"{place}/items", depth + 1)
+    if isinstance(items, list):
+        return parts + [(each, f"{place}/items/{number}") for number, each in enumerate(items)]
+    return [*parts, (items, f"{place}/items")]
 
 
 def _check_values(schema: dict[str, Any], place: str) -> None:

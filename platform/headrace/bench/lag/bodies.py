@@ -24,7 +24,8 @@ def worst_bodies(model: str, size: int) -> dict[str, bytes]:
     calls = values // 8
     call = {"id": "c" * 20, "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
     schema = {"type": "object", "properties": {f"field_{n}": {"type": "string", "title": "x" * 8} for n in range(90)}}
-    tools = [{"type": "function", "function": {"name": f"f{n}", "parameters": schema}} for n in range(128)]
+    large = {"type": "object", "properties": {f"f{n}": {"type": "string"} for n in range(values // 3)}}
+    tools = [_tool(f"f{n}", schema) for n in range(128)]
     return {
         "one text": chat(says("The quick brown fox. " * (room // 21))),
         "one text, three bytes a character": chat(says("你好世" * (room // 9)), is_ascii=False),
@@ -36,6 +37,11 @@ def worst_bodies(model: str, size: int) -> dict[str, bytes]:
         f"{calls:,} tool calls": chat(
             [*says("x"), *[{"role": "assistant", "content": None, "tool_calls": [call] * 500}] * (calls // 500)]
         ),
+        "one tool with a large schema": chat(says("x"), tools=[_tool("f", large)]),
         "128 tools with schemas": chat(says("x"), tools=tools),
         "1,024 biases": chat(says("x"), logit_bias={str(token): 1 for token in range(1024)}),
     }
+
+
+def _tool(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name, "parameters": schema}}
