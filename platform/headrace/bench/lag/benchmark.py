@@ -4,6 +4,7 @@ import statistics
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +58,11 @@ class Lag(Benchmark):
             headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
             rows = []
             for name, body in worst_bodies(MODEL, options["bytes"]).items():
-                rows.append(_row(name, len(body), options["rounds"], probe, lambda b=body: _chat(client, b, headers)))
+                rows.append(_row(name, len(body), options["rounds"], probe, partial(_chat, client, body, headers)))
                 say(f"{name}: {rows[-1]['worst ms']:.1f} ms")
             scraped = len(_scrape(client))
             name = f"/metrics of {options['series']:,} series"
-            rows.append(_row(name, scraped, options["rounds"], probe, lambda: _scrape(client)))
+            rows.append(_row(name, scraped, options["rounds"], probe, partial(_scrape, client)))
             say(f"{name}: {rows[-1]['worst ms']:.1f} ms")
         targets = [Target(f"loop lag, ms, {row['request']}", row["worst ms"], LIMIT_MS) for row in rows]
         parameters = {each: options[each] for each in ("rounds", "series", "bytes", "server")}
