@@ -129,8 +129,9 @@ class Exchange:
     @property
     def is_long_whole(self) -> bool:
         """Whether an answer without a byte before its end may take so long that nobody else could be asked after it: as
-        a stream a mute engine is found out by its first byte."""
-        return self.whole_seconds > self.route.total_timeout / 2
+        a stream a mute engine is found out by its first byte. Of engines of our own."""
+        is_ours = not self.replica.upstream.protocol.is_hosted
+        return is_ours and self.whole_seconds > self.route.total_timeout / 2
 
     @property
     def prompt_seconds(self) -> float:
