@@ -72,10 +72,6 @@ class Answer:
         return self.content_type.lower().startswith("text/event-stream")
 
     @property
-    def is_json(self) -> bool:
-        return self.content_type.lower().startswith("application/json")
-
-    @property
     def is_read(self) -> bool:
         """Whether the whole body was read, so that its connection serves the next request."""
         return self._reader.at_eof()

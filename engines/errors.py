@@ -10,7 +10,7 @@ UpstreamError
 ├── Busy             429/503: no room there now (`retry_after` seconds, if it said)
 ├── Failed           any other failure of the upstream's own (5xx)
 │   └── AccountRefused  credentials or credit: no later request does better until an operator acts
-└── Rejected         400: the request itself is at fault (`kind`: "context_length", "media" or "invalid")
+└── Rejected         400: the request itself is at fault (`kind`: "context_length", "media", "stream" or "invalid")
 """
 
 

@@ -23,6 +23,7 @@ _ACCOUNT_WORDS = (
 _ACCOUNT_OR_LIMIT_WORDS = (*_ACCOUNT_WORDS, "plan and billing")
 # Where an error begins to repeat what somebody sent: no apostrophe, which has a letter before it.
 _REPEATED = re.compile(r"(?<!\w)['\"`]|[\[{<]")
+_STREAM = re.compile(r"\bstream(?!_|\.options)")
 _SECONDS = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)s")
 # The types of errors that tell what a status would, where there is none.
 _BUSY_TYPES = frozenset({"rate_limit_error", "overloaded_error"})
@@ -49,7 +50,8 @@ def _refusal(status: int, headers: Mapping[str, str], text: str) -> UpstreamErro
             return AccountRefused("the upstream refuses the account", status=status)
         if status == 404:
             return Failed("the upstream does not serve this", status=status)
-        return Rejected("the upstream refuses the request", status=status)
+        kind = "stream" if _refuses_stream(_detail(text)) else "invalid"
+        return Rejected("the upstream refuses the request", kind=kind, status=status)
     detail = _detail(text)
     if status in {401, 402, 403} or (status == 429 and _wants_money(detail, is_limit=True)):
         return AccountRefused("the upstream refuses the account", status=status)
@@ -111,6 +113,21 @@ def _detail(body: str) -> Any:
         return body
 
 
+def _refuses_stream(detail: Any) -> bool:
+    """Whether an error is about being asked for a stream, in its parameter or in its own words: some models are not
+    streamed, or not for every account."""
+    message = detail
+    if isinstance(detail, dict):
+        if detail.get("param"):
+            return bool(detail["param"] == "stream")
+        message = detail.get("message") or detail.get("detail")
+    return isinstance(message, str) and _STREAM.search(_own_words(message)) is not None
+
+
+def _own_words(message: str) -> str:
+    return _REPEATED.split(message, maxsplit=1)[0].lower()
+
+
 def _wants_money(detail: Any, *, is_limit: bool = False) -> bool:
     """Whether an error is about our account, in its code or type, or in its own words.
 
@@ -121,7 +138,7 @@ def _wants_money(detail: Any, *, is_limit: bool = False) -> bool:
     if isinstance(detail, dict):
         code = f"{detail.get('code')} {detail.get('type')}".lower()
         message = detail.get("message") or detail.get("detail")
-    own = _REPEATED.split(message, maxsplit=1)[0].lower() if isinstance(message, str) else ""
+    own = _own_words(message) if isinstance(message, str) else ""
     words = _ACCOUNT_WORDS if is_limit else _ACCOUNT_OR_LIMIT_WORDS
     return any(word in code or word in own for word in words)
 

@@ -65,8 +65,6 @@ class Protocol:
     many_choices: ClassVar[bool] = True
     # Whether an event of its stream carries one token, so that events count tokens when nothing else does.
     token_per_event: ClassVar[bool] = False
-    # Whether an answer that is not streamed can be stopped: by an abort, or by closing its connection.
-    stops_whole: ClassVar[bool] = True
     # Whether an attempt that was given up is generated, and charged to us, to its end all the same.
     bills_on: ClassVar[bool] = False
     # Whether others share it and it refuses by its own rules: its 429 is not a full batch that has room in an instant.
@@ -102,6 +100,13 @@ class Protocol:
 
     def _knows(self, name: str) -> bool:
         return name not in self.lacks and (name not in EXTENSIONS or name in self.extensions)
+
+    def streams_whole(self, n: int) -> bool:
+        """Whether an answer of `n` choices that its client wants whole is asked for as a stream, and put together.
+
+        Only a stream tells what was generated until its client left, and whether an engine answers at all.
+        """
+        return True
 
     def stream_options(self) -> dict[str, bool]:
         return {"include_usage": True}

@@ -46,7 +46,6 @@ class LlamaCpp(Protocol):
     load_paths = (_SLOTS, _METRICS)
     many_choices = False  # it answers them, but its usage counts one of them
     token_per_event = True
-    stops_whole = False  # it writes a whole answer to its end, whoever hangs up
 
     def refused(self, fields: Mapping[str, Any]) -> str | None:
         return super().refused(_without_tools(fields))

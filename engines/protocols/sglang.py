@@ -54,6 +54,11 @@ class SGLang(Tokenizing):
             body["priority"] = attempt.priority
         return body
 
+    def streams_whole(self, n: int) -> bool:
+        # One that is aborted by its name ends a whole answer and tells what it took. The name does not reach the copies
+        # of n > 1.
+        return n > 1
+
     def headers(self, attempt: Attempt) -> dict[str, str]:
         # Its own metrics by tenant, where it runs with --tokenizer-metrics-custom-labels-header.
         return {"x-custom-labels": msgspec.json.encode({"tenant": attempt.tenant}).decode()}

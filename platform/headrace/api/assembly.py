@@ -1,4 +1,4 @@
-"""A whole answer put together from a stream, for engines that notice a hang-up only while they stream."""
+"""A whole answer put together from a stream, so that what was generated is known when its client leaves."""
 
 import time
 from typing import Any
@@ -10,7 +10,6 @@ from engines.errors import BadAnswer
 from engines.refusals import error_event
 from engines.sse import EventTooLarge, Framer
 from headrace.api import chunks
-from headrace.api.attempt import no_stream
 from headrace.api.beside import Beside
 from headrace.api.exchange import Exchange
 from headrace.api.raw import is_empty
@@ -67,8 +66,6 @@ class _Parts:
 async def assemble(answer: Answer, exchange: Exchange, beside: Beside) -> WholeChoices:
     """The choices of a streamed `answer`, counted on the exchange's meter as they come; `beside` takes what is said
     beside them. Raises UpstreamError."""
-    if not answer.is_event_stream:
-        raise await no_stream(answer)
     framer, parts, choices = Framer(), dict[int, _Parts](), StreamedChoices(exchange.chat)
     try:
         is_over = False

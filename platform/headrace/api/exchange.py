@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from math import ceil
 from uuid import UUID
 
 import msgspec
@@ -28,6 +29,8 @@ _encode = msgspec.json.encode
 _PREFILL_TOKENS_PER_SECOND = 1000
 # And slower than any writes, to whom nobody would wait: people read faster.
 _DECODE_TOKENS_PER_SECOND = 5
+# Hosted models write 30 to 150 tokens a second and choice.
+UNSEEN_TOKENS_PER_SECOND = 100
 
 
 class ClientLeft(Exception):
@@ -76,6 +79,8 @@ class Exchange:
         self.attempt: Attempt | None = None
         self.left_out: frozenset[str] = frozenset()  # fields of ours that its replica refused
         self.is_blind = False  # whether a whole answer was given up without hearing what it took
+        self.takes_no_stream = False  # whether its upstream refuses to stream the model
+        self.came_whole = False  # whether its upstream sent the answer in one piece
         self.opened = False
         self.announced = False  # whether Redis knows that the upstream was opened
         self.admitted_at = self.last_event_at = time.monotonic()
@@ -97,6 +102,7 @@ class Exchange:
         self.task: asyncio.Task[None] | None = None
         self.interruption: Exception | None = None
         self.expiry: TimedOut | None = None  # why its attempt, and it alone, has to end
+        self.left_at: float | None = None  # when it was interrupted
         self.is_ending = False  # whether its settlement has begun
         self.is_reaped = False  # whether a reaper settled it first, so that it goes on no longer
 
@@ -123,8 +129,10 @@ class Exchange:
 
     @property
     def streams_upstream(self) -> bool:
-        """Whether its engine is asked for a stream: also for a whole answer, where nothing else can stop it."""
-        return self.chat.stream or not self.replica.upstream.protocol.stops_whole or self.is_long_whole
+        """Whether its engine is asked for a stream: also for most whole answers (`Protocol.streams_whole`), and for all
+        long ones."""
+        streams_whole = self.replica.upstream.protocol.streams_whole(self.chat.n) or self.is_long_whole
+        return self.chat.stream or (streams_whole and not self.takes_no_stream)
 
     @property
     def is_long_whole(self) -> bool:
@@ -159,17 +167,26 @@ class Exchange:
             return Counts()  # an answer that is not given any more
         protocol = self.replica.upstream.protocol
         if self.is_blind:
-            # The answer was given up unseen: an engine stopped with its connection, a provider went on to the end.
+            # The answer was given up unseen: an engine stopped with its connection; a provider that does not stream
+            # wrote all the while.
             prompt = min(self.prompt_estimate, self.most_prompt)
-            return Counts(prompt, 0, self.most_output if protocol.bills_on else 0, 0, "estimated")
+            is_writing = protocol.bills_on and not self.streams_upstream
+            return Counts(prompt, 0, self._written_unseen() if is_writing else 0, 0, "estimated")
         if not self.has_first_byte:
             return Counts()
         return self.meter.counts(
             prompt_estimate=self.prompt_estimate,
             counted_prompt=self.counted_prompt,
             counted=self.counted,
-            bytes_per_token=0 if protocol.token_per_event and self.streams_upstream else bytes_per_token,
+            bytes_per_token=0 if protocol.token_per_event and not self.came_whole else bytes_per_token,
         )
+
+    def _written_unseen(self) -> int:
+        """The output tokens that an attempt has had the time to write, at most as many as it was asked for."""
+        if self.attempt_at is None:
+            return 0
+        seconds = (self.left_at or time.monotonic()) - self.attempt_at
+        return min(self.most_output, ceil(self.chat.n * seconds * UNSEEN_TOKENS_PER_SECOND))
 
     def limited_input(self, counts: Counts) -> int:
         """What its input tokens/min keep of `counts`: a cached token weighs what its tenant's do."""
@@ -225,6 +242,7 @@ class Exchange:
         """The upstream is about to be asked: from here on it may be working for us."""
         self.opened = True
         self.attempt_at = self.last_event_at = time.monotonic()
+        self.came_whole = False
 
     def start_answer(self, now: float) -> None:
         """The first byte: from here on nobody else may answer."""
@@ -251,6 +269,7 @@ class Exchange:
         self.prompt_estimate, self.max_tokens = prompt_estimate, max_tokens
         self.meter = self._new_meter()
         self.left_out = frozenset()
+        self.takes_no_stream = False
         self.attempt = self.attempt_at = self.last_byte_at = self.finish_reason = self.counted_prompt = None
         self.last_event_at = time.monotonic()
 
@@ -270,7 +289,7 @@ class Exchange:
         One that is being settled cannot be interrupted: what it ended as is decided, and its client still hears it.
         """
         if self.interruption is None and not self.is_ending:
-            self.interruption = reason
+            self.interruption, self.left_at = reason, time.monotonic()
             if self.task is not None:
                 self.task.cancel()
             if isinstance(reason, ClientLeft):

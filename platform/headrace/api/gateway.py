@@ -27,6 +27,7 @@ from headrace.api.redis_client import connect
 from headrace.api.settler import Settler
 from headrace.api.snapshot import Snapshot
 from headrace.api.spool import Spool
+from headrace.api.streamless import Streamless
 from headrace.api.withdrawals import Withdrawals
 from routing.breaker import Breakers
 from routing.own_faults import OwnFaults
@@ -79,6 +80,7 @@ class Gateway:
             spool=self.spool,
         )
         self.parsing = asyncio.Lock()  # held while a large body is read
+        self.streamless = Streamless()
         self.shadows = 0  # copies that run
         self.is_stopping = False
         self.working = 0  # requests whose body has come and whose answer is not all handed to the server

@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from engines.errors import BadAnswer, Incomplete, UpstreamError
+from engines.answer import Answer
+from engines.errors import BadAnswer, Incomplete, Rejected, UpstreamError
 from engines.refusals import told_error
 from engines.text_repair import repair_text
 from headrace.api import metrics
@@ -63,11 +64,12 @@ class WholeAnswer:
         await asyncio.shield(self._reading)
 
     async def _read(self) -> None:
-        answer = await open_upstream(self._gateway, self._exchange)
+        answer = await self._open()
         self._beside = Beside()
         async with answer:
             try:
-                if self._exchange.streams_upstream and (answer.is_event_stream or not answer.is_json):
+                # Some send whole what they were asked to stream, or stream all that they send.
+                if answer.is_event_stream:
                     self._take_assembled(await assemble(answer, self._exchange, self._beside))
                 else:
                     self._take(await answer.whole(_LIMIT))
@@ -75,6 +77,19 @@ class WholeAnswer:
                 if self._exchange.interruption is None:
                     self._exchange.first_byte_at = None  # nothing of it reaches the client, and nothing is billed
                 raise
+
+    async def _open(self) -> Answer:
+        """Ask the replica; once more for a whole answer where it refuses to stream. Raises UpstreamError."""
+        exchange, streamless = self._exchange, self._gateway.streamless
+        exchange.takes_no_stream = streamless.contains(exchange.replica.key)
+        try:
+            return await open_upstream(self._gateway, exchange)
+        except Rejected as error:
+            if error.kind != "stream" or not exchange.streams_upstream:
+                raise
+        streamless.add(exchange.replica.key)
+        exchange.takes_no_stream = True
+        return await open_upstream(self._gateway, exchange)
 
     def _check(self, words: list[str | None]) -> None:
         """Whether the answer is a whole one; of one that was interrupted only its use is wanted."""
@@ -106,6 +121,7 @@ class WholeAnswer:
         if not read.choices:
             raise told_error(body) or BadAnswer("no choices")
         exchange = self._exchange
+        exchange.came_whole = True
         exchange.start_answer(now := time.monotonic())
         exchange.last_byte_at = exchange.last_event_at = now
         self._beside.take(completion)

@@ -104,12 +104,13 @@ def test_it_shows_one_usage_event_and_null_before_it(place: Place) -> None:
     assert answer.events[-1]["choices"] == []
 
 
-def test_it_never_sends_stream_options_for_a_whole_answer(place: Place, hosted: str) -> None:
-    for model in (place.world.model, hosted):
+def test_it_sends_stream_options_with_streams_alone(place: Place, hosted: str) -> None:
+    """A provider is asked for a stream of a whole answer too: so it is known what was generated, if its client
+    leaves."""
+    for model, is_stream in ((place.world.model, False), (hosted, True)):
         ask(place, stream=False, model=model)
         seen = place.seen()["body"]
-        assert "stream_options" not in seen
-        assert seen["stream"] is False
+        assert seen["stream"] is ("stream_options" in seen) is is_stream
 
 
 @pytest.mark.parametrize("usage", ["asked", "continuous", "finish", "twice", "null"])
