@@ -20,6 +20,7 @@ from engines.sizing.checks import known, within
 from engines.sizing.errors import BadValue
 from routing.models import Model
 from tenants.models import Tenant
+from tenants.time_zones import zone_named
 
 SAMPLE = 100_000
 HOUR = timedelta(hours=1)
@@ -111,11 +112,11 @@ def _find(name: str) -> tuple[str, str, ZoneInfo]:
     wanted = rest if kind == "tenant" and rest else name
     zones = dict(Tenant.objects.values_list("slug", "time_zone"))
     if wanted in zones:
-        return "tenant", wanted, ZoneInfo(zones[wanted])
+        return "tenant", wanted, zone_named(zones[wanted])
     if wanted == name and name in (models := _models()):
         return "model", name, ZoneInfo("UTC")
     tenant = known("tenant or model", wanted, [*zones, *(models if wanted == name else [])])
-    return ("tenant", tenant, ZoneInfo(zones[tenant])) if tenant in zones else ("model", tenant, ZoneInfo("UTC"))
+    return ("tenant", tenant, zone_named(zones[tenant])) if tenant in zones else ("model", tenant, ZoneInfo("UTC"))
 
 
 def _models() -> list[str]:

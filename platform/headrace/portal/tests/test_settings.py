@@ -1,5 +1,7 @@
 """What a tenant says of itself: its name and its time zone, and nothing that money depends on at once."""
 
+import pytest
+
 from headrace.portal.tests.cast import Cast, browser
 from tenants.models import AuditEntry, Tenant
 
@@ -19,3 +21,18 @@ def test_it_refuses_a_time_zone_that_is_none(cast: Cast) -> None:
     page = browser("ada").post("/t/acme/settings/", {"name": "Acme", "time_zone": "Europe/Atlantis"})
     assert "errorlist" in page.content.decode()
     assert Tenant.objects.get(slug="acme").time_zone == "Europe/Berlin"
+
+
+@pytest.mark.parametrize("name", ["localtime", "posix/Europe/Berlin", "right/Europe/Berlin", "Factory", "posixrules"])
+def test_it_refuses_a_zone_that_only_one_of_python_and_postgresql_knows(cast: Cast, name: str) -> None:
+    page = browser("ada").post("/t/acme/settings/", {"name": "Acme", "time_zone": name})
+    assert page.status_code == 200
+    assert f"{name} is not a time zone of the IANA list" in page.content.decode()
+    assert Tenant.objects.get(slug="acme").time_zone == "Europe/Berlin"
+
+
+@pytest.mark.parametrize("name", ["localtime", "posix/Europe/Berlin", "Factory", "Nowhere/Atlantis"])
+def test_a_zone_that_is_there_already_and_unknown_breaks_no_page(cast: Cast, name: str) -> None:
+    Tenant.objects.filter(slug="acme").update(time_zone=name)
+    for page in ("", "usage/?by=day&period=30d", "usage/?by=hour", "refused/", "budgets/", "invoices/", "settings/"):
+        assert browser("ada").get(f"/t/acme/{page}").status_code in {200, 302}, page
