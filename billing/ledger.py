@@ -5,6 +5,7 @@ from datetime import datetime
 
 from django.db import DataError, IntegrityError, connection, transaction
 
+from billing.buckets import day_of, hour_of, zone_join
 from billing.events import COLUMNS, Entry
 from billing.usage import PRICED_PARTS, PRICING
 
@@ -33,24 +34,16 @@ SUMS = {
 }
 
 
-def _zone(tenant: str, at: str) -> str:
-    """The join that finds the zone of the tenant's period at an instant, which its invoice ends in, as z.time_zone."""
-    return f"""LEFT JOIN LATERAL (
-        SELECT time_zone FROM billing_tenantzone AS known
-        WHERE known.tenant = {tenant} AND known.since <= {at} ORDER BY known.since DESC LIMIT 1
-    ) AS z ON true"""
-
-
 def hours_of(rows: str) -> str:
     """The query that sums `rows`, a table with the columns of a record, by the hour: BUCKET, then SUMS.
 
-    Hours are of the zone that the tenant's period has (invoicing/periods.py).
+    Hours are the tenant's own, and of the period that has their records (periods.py).
     """
     return f"""
-    SELECT r.tenant, date_trunc('hour', admitted_at, coalesce(z.time_zone, 'UTC')) AS hour,
+    SELECT r.tenant, {hour_of("admitted_at")} AS hour,
            project, key, model, target, kind, r.currency, coalesce(price, '') AS price,
            {", ".join(f"{total} AS {name}" for name, total in SUMS.items())}
-    FROM {rows} AS r {_zone("r.tenant", "admitted_at")}
+    FROM {rows} AS r {zone_join("r.tenant", "admitted_at")}
     GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9"""
 
 
@@ -60,9 +53,9 @@ def day_sums(hours: str) -> str:
     A day is told from the hour alone, so that what is summed again from hours comes to the same days.
     """
     return f"""
-    SELECT h.tenant, date_trunc('day', hour, coalesce(z.time_zone, 'UTC')) AS day, {", ".join(_GROUP)},
+    SELECT h.tenant, {day_of("hour")} AS day, {", ".join(_GROUP)},
            {", ".join(f"sum({name}) AS {name}" for name in SUMS)}
-    FROM {hours} AS h {_zone("h.tenant", "hour")}
+    FROM {hours} AS h {zone_join("h.tenant", "hour")}
     GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9"""
 
 

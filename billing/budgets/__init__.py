@@ -1,6 +1,5 @@
 """Budgets: how much may be spent by whom in a period, held and spent in Redis, always made again from the ledger.
 
-windows     a period's [start, end) in the tenant's time zone
 book        all budgets in a process's memory: the meters above a request
 counters    the counters in Redis: made ahead, made again when lost, listed
 changing    what operators do to a budget: reset, adjust

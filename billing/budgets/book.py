@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from billing.budgets.zones import Zones
+from billing.periods import Zones
 from tenants.meters.counters import key_of
 from tenants.meters.meter import COST, Meter
 

@@ -13,9 +13,8 @@ import redis
 from django.db import connection
 
 from billing import drain, drain_lock
-from billing.budgets.windows import Window
-from billing.budgets.zones import SELECT, Zones
 from billing.models import Budget
+from billing.periods import Window, Zones, read_zones
 from billing.usage import iso
 from tenants.meters import counters
 from tenants.meters.counters import Wanted, key_of
@@ -50,13 +49,6 @@ class Part(NamedTuple):
     @property
     def key(self) -> str:
         return key_of(self.budget.pk, self.window.start_ms)
-
-
-def read_zones(tenants: Iterable[str] | None = None) -> Zones:
-    """Of these tenants, or of all."""
-    with connection.cursor() as cursor:
-        cursor.execute(SELECT, {"tenants": None if tenants is None else list(tenants)})
-        return Zones(cursor.fetchall())
 
 
 def current(budgets: Iterable[Budget], now: datetime, *, zones: Zones | None = None) -> list[Part]:

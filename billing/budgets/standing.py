@@ -9,8 +9,8 @@ import redis
 
 from billing.amounts import plain
 from billing.budgets.counters import current
-from billing.budgets.windows import Window
 from billing.models import Budget
+from billing.periods import Window
 from tenants.meters import counters
 
 

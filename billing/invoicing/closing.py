@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from billing.invoicing import drafting
 from billing.invoicing.locking import lock_invoices
-from billing.invoicing.periods import Calendar, Period, calendar_of
 from billing.models import BillingAccount, Invoice, UsageHour
+from billing.periods import Calendar, Period, calendar_of
 from billing.usage import SHADOW
 from tenants.models import Tenant
 

@@ -15,8 +15,9 @@ from zoneinfo import ZoneInfo
 
 from billing.amounts import plain, shown
 from billing.invoicing.lines import unit_price
-from billing.invoicing.periods import calendar_of
 from billing.models import BillingAccount, Invoice, InvoiceLine, LegalEntity, Price
+from billing.periods import calendar_of
+from tenants.time_zones import zone_named
 
 Content = dict[str, Any]
 VERSION = 1
@@ -24,7 +25,7 @@ VERSION = 1
 
 def content_of(invoice: Invoice, lines: Iterable[InvoiceLine], account: BillingAccount | None) -> Content:
     """What `invoice` says with these lines; of a draft without number, moment of issue, and perhaps seller."""
-    zone, lines = ZoneInfo(invoice.time_zone), list(lines)
+    zone, lines = zone_named(invoice.time_zone), list(lines)
     spans, list_prices = _spans(invoice, lines), _list_prices(lines)
     issued = invoice.finalised_at
     due = issued + timedelta(days=account.payment_days) if issued and account and not invoice.is_credit_note else None

@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 from django.db.models import Min
 
 from billing.amounts import ZERO
 from billing.invoicing.lines import Kind, Use, stated, usage_lines, use_of
-from billing.invoicing.periods import Calendar, Period
 from billing.invoicing.remaining import with_remaining
 from billing.invoicing.totals import Terms, with_totals
 from billing.models import BillingAccount, Credit, Invoice, InvoiceLine, LateUsage, UsageHour
+from billing.periods import Calendar, Period
 from tenants.models import Tenant
 
 
@@ -45,9 +45,10 @@ def compute(tenant: Tenant, calendar: Calendar, period: Period, currency: str) -
     before = stated(tenant.slug, period.month, currency)
     lines = list(usage_lines(uses[period], before, month=period.month, currency=currency, kind=Kind.USAGE))
     for earlier in _to_adjust(tenant.slug, calendar, period, currency):
-        uses[earlier] = use_of(tenant.slug, earlier, currency)
-        before = stated(tenant.slug, earlier.month, currency)
-        lines += usage_lines(uses[earlier], before, month=earlier.month, currency=currency, kind=Kind.ADJUSTMENT)
+        use, before = use_of(tenant.slug, earlier, currency), stated(tenant.slug, earlier.month, currency)
+        if use.tokens != before:
+            uses[earlier] = use
+            lines += usage_lines(use, before, month=earlier.month, currency=currency, kind=Kind.ADJUSTMENT)
     terms = _terms(account, period, is_tenants_currency=currency == tenant.currency)
     credits = with_remaining(Credit.objects.filter(tenant=tenant, currency=currency))
     return Draft(with_totals(lines, terms, credits, month=period.month, currency=currency), uses)
@@ -61,7 +62,11 @@ def _terms(account: BillingAccount | None, period: Period, *, is_tenants_currenc
 
 
 def _to_adjust(tenant: str, calendar: Calendar, period: Period, currency: str) -> Iterator[Period]:
-    """The invoiced periods with usage that came later and is on no invoice, which this draft is the first to follow."""
+    """The invoiced periods that may state something else than was used, which this draft is the first to follow.
+
+    Those are the ones with usage that came later and is on no invoice, and the two that meet at a change of time zone:
+    their hours were summed otherwise once.
+    """
     documents = Invoice.objects.of(tenant).filter(kind=Invoice.Kind.INVOICE, currency=currency)
     drafts = documents.filter(status=Invoice.Status.DRAFT, period_start__lt=period.start)
     latest = drafts.order_by("-period_start").values_list("period_start", flat=True).first()
@@ -70,11 +75,14 @@ def _to_adjust(tenant: str, calendar: Calendar, period: Period, currency: str) -
     moments = (
         late.values_list("admitted_at__date").annotate(Min("admitted_at")).values_list("admitted_at__min", flat=True)
     )
-    months = sorted({calendar.at(moment).month for moment in moments})
+    months = {calendar.at(moment).month for moment in moments}
+    for change in calendar.changes:
+        if change.since <= period.start:
+            months |= {calendar.at(change.since - timedelta(microseconds=1)).month, change.month}
     finalised = set(documents.stating_usage().values_list("period_start", flat=True))
-    for month in months:
+    for month in sorted(months):
         earlier = calendar.period(month)
-        if earlier.start in finalised and earlier.start >= since:
+        if earlier.start in finalised and since <= earlier.start < period.start:
             yield earlier
 
 

@@ -17,8 +17,8 @@ from billing.invoicing import blockers, drafting
 from billing.invoicing.content import content_of, hash_of
 from billing.invoicing.errors import CannotFinalise, InvoiceError, NotPossible
 from billing.invoicing.locking import lock_invoices
-from billing.invoicing.periods import calendar_of
 from billing.models import BillingAccount, Invoice, LateUsage, LegalEntity, UsageRecord
+from billing.periods import calendar_of
 
 log = logging.getLogger("headrace.invoices")
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from django.db.models import Max, Min
 
-from billing.invoicing.periods import Period, calendar_of
 from billing.models import BillingAccount, Invoice, LateUsage, UsageHour
 from billing.partitions import month_span
+from billing.periods import Period, calendar_of
 from billing.usage import SHADOW
 
 _HOUR = timedelta(hours=2)  # an hour's records may begin before it is midnight in UTC, and clocks may be set back

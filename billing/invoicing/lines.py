@@ -13,8 +13,8 @@ from typing import NamedTuple
 from django.db.models import Sum
 
 from billing.amounts import ZERO, rounded
-from billing.invoicing.periods import Period
 from billing.models import Invoice, InvoiceLine, Price, UsageHour
+from billing.periods import Period
 from billing.usage import PRICING, SHADOW
 
 Kind, TokenClass = InvoiceLine.Kind, InvoiceLine.TokenClass

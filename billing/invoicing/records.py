@@ -8,8 +8,8 @@ from django.db.models import Exists, F, OuterRef, Q, Sum
 
 from billing import partitions
 from billing.invoicing.lines import Kind, TokenClass
-from billing.invoicing.periods import calendar_of
 from billing.models import DroppedMonth, InvoiceLine, LateUsage, UsageHour, UsageQuerySet, UsageRecord
+from billing.periods import calendar_of
 from billing.usage import SHADOW
 
 _COUNTED = {

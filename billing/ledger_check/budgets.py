@@ -13,9 +13,10 @@ import msgspec
 import redis
 
 from billing import drain_lock
-from billing.budgets.counters import Part, ledger_sums, part_of, read_zones
+from billing.budgets.counters import Part, ledger_sums, part_of
 from billing.ledger_check.check import Check, Outcome, rows
 from billing.models import Budget
+from billing.periods import read_zones
 from tenants.meters import counters
 from tenants.meters.holds import HOLDS, USAGE
 

@@ -10,9 +10,9 @@ from django.db.models import Count, Max, Min
 from billing.amounts import ZERO, rounded
 from billing.invoicing.content import hash_of, line_content
 from billing.invoicing.lines import Key, Kind, TokenClass, cost_of, stated, unit_price, use_of
-from billing.invoicing.periods import calendar_of
 from billing.ledger_check.check import Check, Outcome
 from billing.models import Invoice, InvoiceLine, LateUsage, Price, UsageRecord
+from billing.periods import calendar_of
 from billing.usage import SHADOW
 
 

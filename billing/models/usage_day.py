@@ -7,8 +7,8 @@ from billing.models.usage_record import UsageQuerySet
 class UsageDay(Rollup):
     """UsageHour added up by the tenant's local day, kept by the drain in the same transaction.
 
-    `day` is the instant at which the local day began in which the hour begins, in the zone that the tenant's period has
-    at that instant: where a period in another zone begins within a day, it begins a day of its own.
+    `day` is the instant at which that day began, in the zone that the tenant's period has then; the first day of a
+    period in another zone begins with the period (billing/periods.py). So no day is of two periods.
     """
 
     day = models.DateTimeField()

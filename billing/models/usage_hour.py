@@ -7,7 +7,8 @@ from billing.models.usage_record import UsageQuerySet
 class UsageHour(Rollup):
     """Sums by the tenant's local hour, kept by the drain in the transaction of their rows.
 
-    `hour` is the instant at which that local hour began.
+    `hour` is the instant at which that local hour began; the first one of a period in another zone begins with the
+    period (billing/periods.py), so that no hour is of two periods.
     """
 
     hour = models.DateTimeField()

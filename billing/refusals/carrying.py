@@ -8,20 +8,18 @@ from typing import Any
 import redis
 from django.db import connection, transaction
 
+from billing.buckets import hour_of, zone_join
 from billing.refusals.counting import BATCHES, PREFIX
 
 MOST = 500  # batches in one transaction
 log = logging.getLogger("headrace.ledger")
 
-_ADD = """
+_ADD = f"""
 INSERT INTO billing_refusedhour (tenant, hour, project, key, code, requests)
-SELECT r.tenant, date_trunc('hour', to_timestamp(r.at), coalesce(z.time_zone, 'UTC')), project, key, code, sum(n)
+SELECT r.tenant, {hour_of("to_timestamp(r.at)")}, project, key, code, sum(n)
 FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[], %s::bigint[])
     AS r (tenant, project, key, code, at, n)
-LEFT JOIN LATERAL (
-    SELECT time_zone FROM billing_tenantzone AS known
-    WHERE known.tenant = r.tenant AND known.since <= to_timestamp(r.at) ORDER BY known.since DESC LIMIT 1
-) AS z ON true
+{zone_join("r.tenant", "to_timestamp(r.at)")}
 GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5
 ON CONFLICT (tenant, hour, project, key, code) DO UPDATE SET requests = billing_refusedhour.requests + excluded.requests
 """

@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from billing.budgets.book import BudgetBook
-from billing.budgets.zones import Zones
+from billing.periods import Zones
 from tenants.meters.meter import Meter
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)

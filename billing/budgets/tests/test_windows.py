@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from billing.budgets.windows import PERIODS, Window, window_at
-from billing.budgets.zones import Zones
+from billing.periods import PERIODS, Window, Zones, window_at
 
 
 def window(period: str, zone: str, local: str) -> tuple[str, str]:

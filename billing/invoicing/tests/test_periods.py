@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from billing.invoicing.periods import Calendar, Period, ZoneChange, calendar_of, month_start
 from billing.invoicing.tests.making import months, use, utc
 from billing.models import TenantZone
 from billing.partitions import shift
+from billing.periods import Calendar, Period, ZoneChange, calendar_of, month_start
 from tenants.models import Tenant
 from tenants.tests.cast import make_tenant, sql
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import psycopg
 
-from billing import price_book
-from billing.budgets import book, zones
+from billing import periods, price_book
+from billing.budgets import book
 from engines import secrets
 from routing import catalog
 from tenants import keyring
@@ -146,13 +146,13 @@ async def _read_prices(connection: psycopg.AsyncConnection) -> price_book.PriceB
 
 
 async def _read_budgets(connection: psycopg.AsyncConnection) -> book.BudgetBook:
-    known = zones.Zones(await _read_zones(connection, None))
+    known = periods.Zones(await _read_zones(connection, None))
     return book.BudgetBook(await (await connection.execute(book.SELECT, {"ids": None})).fetchall(), known)
 
 
 async def _read_zones(connection: psycopg.AsyncConnection, tenants: list[str] | None) -> list[tuple[Any, ...]]:
     """Of these tenants, or of all."""
-    return await (await connection.execute(zones.SELECT, {"tenants": tenants})).fetchall()
+    return await (await connection.execute(periods.SELECT, {"tenants": tenants})).fetchall()
 
 
 def _unseal(sealed: bytes) -> str:

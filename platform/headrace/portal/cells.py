@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from django.utils import timezone
-
+from billing.periods import Calendar
 from headrace.portal import figures
 from headrace.portal.figures import Figures, added, dearest_first
 from headrace.portal.rollups import TOKENS, Rollups
@@ -28,16 +27,20 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """One of `cells` a step (an hour or a day of the current time zone) and group, which is its figures' name."""
+    """One of `cells` a step (an hour or a day of the tenant's calendar) and group, which is its figures' name."""
 
     cells: list[tuple[datetime, Figures]]
+    calendar: Calendar
 
     def grouped(self) -> list[Figures]:
         return dearest_first(_sums((each.name, each) for _, each in self.cells))
 
     def course(self, *, by_hour: bool) -> list[Figures]:
-        steps = ((step if by_hour else _midnight(step), each) for step, each in self.cells)
+        steps = ((step if by_hour else self._day(step), each) for step, each in self.cells)
         return sorted(_sums(steps), key=lambda line: line.name)
+
+    def _day(self, step: datetime) -> datetime:
+        return self.calendar.day_start(self.calendar.date_at(step))
 
     def tokens(self, drawn: Sequence[Any]) -> Drawn:
         return [(step, each.name if each.name in drawn else None, each.tokens) for step, each in self.cells]
@@ -64,11 +67,7 @@ class Rolled:
 
 def over_time(rows: Rollups) -> Cells:
     """By time alone."""
-    return Cells([(line.name, line) for line in figures.course(rows)])
-
-
-def _midnight(step: datetime) -> datetime:
-    return timezone.localtime(step).replace(hour=0, fold=0)
+    return Cells([(line.name, line) for line in figures.course(rows)], rows.calendar)
 
 
 def _sums(cells: Iterable[tuple[Any, Figures]]) -> list[Figures]:

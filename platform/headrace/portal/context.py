@@ -5,6 +5,7 @@ from typing import Any
 
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils import timezone
 
 from headrace.portal.access import OPERATOR, May, may
 
@@ -53,6 +54,7 @@ def portal(request: HttpRequest) -> dict[str, Any]:
     allowed = {what.name.lower(): may(role, what) for what in May}
     return {
         "tenant": tenant,
+        "time_zone": timezone.get_current_timezone_name(),
         "role": role,
         "is_operator": role == OPERATOR,
         "pages": entries,

@@ -7,7 +7,6 @@ what every download is made of too.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
-from zoneinfo import ZoneInfo
 
 from django.db.models import DateField, QuerySet
 from django.db.models.fields.json import KeyTextTransform
@@ -17,9 +16,10 @@ from billing.invoicing import drafting
 from billing.invoicing.content import Content, content_of
 from billing.invoicing.finalising import grace_time
 from billing.invoicing.lines import Use
-from billing.invoicing.periods import Period, calendar_of
 from billing.models import BillingAccount, Invoice, LegalEntity
+from billing.periods import Period, calendar_of
 from tenants.models import Tenant
+from tenants.time_zones import zone_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,5 +98,5 @@ def _of_figures(uses: dict[Period, Use]) -> Iterator[str]:
 
 
 def _moment(moment: datetime, zone: str) -> str:
-    local = moment.astimezone(ZoneInfo(zone))
+    local = moment.astimezone(zone_named(zone))
     return f"{local.day} {local:%b %Y, %H:%M}"

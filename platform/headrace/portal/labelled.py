@@ -10,6 +10,7 @@ from typing import Any
 
 from django.db import connections
 
+from billing.buckets import day_of, hour_of, zone_join
 from billing.ledger import SUMS
 from billing.models import UsageRecord
 from billing.usage import PRICING
@@ -63,9 +64,10 @@ def names(tenant: Tenant, span: Period) -> list[str]:
 
 
 def labelled(tenant: Tenant, span: Period, wanted: Wanted, *, by_hour: bool) -> Labelled:
-    """Steps are hours or days of the span's time zone."""
+    """Steps are the tenant's hours or days."""
     edge = _edge(tenant, span)
-    where = ["tenant = %s", "currency = %s", "admitted_at >= %s", "admitted_at < %s"]
+    step = hour_of("admitted_at") if by_hour else day_of("admitted_at")
+    where = ["r.tenant = %s", "currency = %s", "admitted_at >= %s", "admitted_at < %s"]
     values: list[Any] = [tenant.pk, tenant.currency, span.start, span.end]
     if edge is not None:
         where.append("(admitted_at, request_id) > (%s, %s)")
@@ -80,12 +82,13 @@ def labelled(tenant: Tenant, span: Period, wanted: Wanted, *, by_hour: bool) -> 
     group, named = _group(wanted.by)
     with connections[APP].cursor() as cursor:
         cursor.execute(
-            f"SELECT date_trunc(%s, admitted_at, %s) AS step, {group} AS name, {_COLUMNS} FROM billing_usagerecord"
+            f"SELECT {step} AS step, {group} AS name, {_COLUMNS}"
+            f" FROM billing_usagerecord AS r {zone_join('r.tenant', 'admitted_at')}"
             f" WHERE {' AND '.join(where)} GROUP BY 1, 2",
-            ["hour" if by_hour else "day", span.zone, *named, *values],
+            [*named, *values],
         )
         cells = [(step, Figures(name, *sums)) for step, name, *sums in cursor.fetchall()]
-    return Labelled(cells, edge[0] if edge else None)
+    return Labelled(cells, span.calendar, edge[0] if edge else None)
 
 
 def _group(by: str) -> tuple[str, list[str]]:

@@ -4,15 +4,18 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from zoneinfo import ZoneInfo
 
 from asgiref.sync import sync_to_async
 from django.db import OperationalError, connections
 from django.template.loader import render_to_string
 from django.utils import timezone
 
+from billing.periods import calendar_of
 from headrace.portal import log
 from headrace.portal.rows import APP, rows_of
 from tenants.models import ApiKey, Tenant
+from tenants.time_zones import zone_named
 
 EVERY, LIFE = 2.0, 60.0  # seconds; when its life is over the browser asks again, and is looked at again
 SPAN = timedelta(minutes=15)  # a request is on record when it ended: looking only after the newest would miss long ones
@@ -32,9 +35,14 @@ async def events(tenant: Tenant, chosen: dict[str, str], *, who: str, origin: st
         await asyncio.sleep(EVERY)
 
 
+def _zone(tenant: Tenant) -> ZoneInfo:
+    """The one that counts now."""
+    return zone_named(calendar_of(tenant.pk).time_zone_at(timezone.now()))
+
+
 def _unsent(tenant: Tenant, chosen: dict[str, str], sent: set[str], who: str, origin: str) -> str:
     try:
-        with rows_of(tenant.pk, who=who, origin=origin), timezone.override(tenant.time_zone):
+        with rows_of(tenant.pk, who=who, origin=origin), timezone.override(_zone(tenant)):
             found = [row for row in log.recent(tenant, chosen, timezone.now() - SPAN) if str(row.pk) not in sent]
             if not found:
                 return ""

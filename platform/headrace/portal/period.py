@@ -1,8 +1,14 @@
-"""The spans of time that pages speak of: [start, end) in the tenant's time zone, and what each is compared with."""
+"""The spans of time that pages speak of, out of the tenant's calendar, and what each is compared with.
+
+Days and months are those of budgets and invoices (billing/periods.py): what a page says of a month is what its invoice
+states.
+"""
 
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
-from zoneinfo import ZoneInfo
+from datetime import UTC, datetime, timedelta
+
+from billing.partitions import shift
+from billing.periods import Calendar
 
 CHOICES = {
     "today": "Today",
@@ -14,26 +20,28 @@ CHOICES = {
 }
 DEFAULT = "7d"
 LONGEST = timedelta(days=400)
+_DAYS = {"today": 1, "7d": 7, "30d": 30}
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """`name` is a key of CHOICES. `before` is where the span it is compared with begins."""
+    """[start, end) in UTC; `name` is a key of CHOICES, `zone` the one whose time pages show.
+
+    It is compared with [before, before_end): the span of its kind before it, as much of that as has passed of this one,
+    all of it where this one is over, and never anything of this one.
+    """
 
     name: str
     start: datetime
     end: datetime
     before: datetime
+    before_end: datetime
     zone: str
+    calendar: Calendar
 
     @property
     def title(self) -> str:
         return CHOICES[self.name]
-
-    @property
-    def before_end(self) -> datetime:
-        """As much of the span before as has passed of this one."""
-        return self.before + (self.end - self.start)
 
     @property
     def is_short(self) -> bool:
@@ -41,27 +49,26 @@ class Period:
         return self.end - self.start <= timedelta(hours=49)
 
 
-def period(name: str, zone: str, now: datetime) -> Period:
-    """The span called `name` at `now`; an unknown name is the default one. Days are the tenant's own."""
+def period(name: str, calendar: Calendar, now: datetime) -> Period:
+    """The span called `name` at `now`; an unknown name is the default one."""
     name = name if name in CHOICES else DEFAULT
-    here = ZoneInfo(zone)
-    today = now.astimezone(here).date()
-    first = today.replace(day=1)
-    days = {
-        "today": (today, None, today - timedelta(days=1)),
-        "yesterday": (today - timedelta(days=1), today, today - timedelta(days=2)),
-        "7d": (today - timedelta(days=6), None, today - timedelta(days=13)),
-        "30d": (today - timedelta(days=29), None, today - timedelta(days=59)),
-        "month": (first, None, _month_before(first)),
-        "last-month": (_month_before(first), first, _month_before(_month_before(first))),
-    }
-    start, end, before = days[name]
-    return Period(name, _midnight(start, here), _midnight(end, here) if end else now, _midnight(before, here), zone)
+    now = now.astimezone(UTC)
+    start, end, before = _bounds(name, calendar, now)
+    before_end = start if end < now else min(start, before + (end - start))
+    return Period(name, start, end, before, before_end, calendar.time_zone_at(now), calendar)
 
 
-def _midnight(day: date, zone: ZoneInfo) -> datetime:
-    return datetime.combine(day, time(), zone)
-
-
-def _month_before(first: date) -> date:
-    return (first - timedelta(days=1)).replace(day=1)
+def _bounds(name: str, calendar: Calendar, now: datetime) -> tuple[datetime, datetime, datetime]:
+    """Where the span begins and ends, and where the one before begins."""
+    if name in {"month", "last-month"}:
+        month = calendar.at(now).month
+        first = month if name == "month" else shift(month, -1)
+        start, before = calendar.period(first).start, calendar.period(shift(first, -1)).start
+        return start, now if name == "month" else calendar.period(month).start, before
+    today = calendar.date_at(now)
+    if name == "yesterday":
+        start, before = (calendar.day_start(today - timedelta(days=days)) for days in (1, 2))
+        return start, calendar.day_start(today), before
+    days = _DAYS[name]
+    start, before = (calendar.day_start(today - timedelta(days=back - 1)) for back in (days, 2 * days))
+    return start, now, before

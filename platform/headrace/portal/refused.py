@@ -1,13 +1,14 @@
 """Who was refused, why and how often, out of the hours of refusals. None of them is in a record or cost anything."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import F, QuerySet, Sum
-from django.db.models.functions import TruncDay
+from django.db.models import QuerySet, Sum
 
 from billing.models import RefusedHour
+from billing.periods import Calendar
 from headrace.api.errors import TABLE
 from tenants.models import Tenant
 
@@ -74,11 +75,12 @@ def by_reason(rows: QuerySet[RefusedHour]) -> list[Reason]:
     return [Reason(code, number) for code, number in found]
 
 
-def by_time(rows: QuerySet[RefusedHour], *, by_hour: bool) -> list[tuple[datetime, Reason]]:
-    """Reasons by step (an hour, or a day of the current time zone), oldest first."""
-    step = F("hour") if by_hour else TruncDay("hour")
-    found = rows.annotate(step=step).values_list("step", "code").annotate(sum=Sum("requests")).order_by("step", "code")
-    return [(moment, Reason(code, number)) for moment, code, number in found]
+def by_time(rows: QuerySet[RefusedHour], days: Calendar | None) -> list[tuple[datetime, Reason]]:
+    """Reasons by step (an hour; with `days`, a day of theirs), oldest first."""
+    sums: Counter[tuple[datetime, str]] = Counter()
+    for hour, code, number in rows.values_list("hour", "code").annotate(sum=Sum("requests")):
+        sums[days.day_start(days.date_at(hour)) if days else hour, code] += number
+    return [(step, Reason(code, number)) for (step, code), number in sorted(sums.items())]
 
 
 def by_whom(rows: QuerySet[RefusedHour]) -> Sequence[Whose]:

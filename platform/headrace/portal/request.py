@@ -13,12 +13,14 @@ from django.urls import URLPattern, path, register_converter
 from django.urls.converters import StringConverter
 from django.utils import timezone
 
+from billing.periods import Calendar, calendar_of
 from headrace.portal.access import OPERATOR, May, Rule, may
 from headrace.portal.refusing import operator_looks
 from headrace.portal.rows import rows_of
 from tenants import audit
 from tenants.models import Member, OperatorVisit, Tenant
 from tenants.models.names import SLUG_PATTERN
+from tenants.time_zones import zone_named
 
 P = ParamSpec("P")
 
@@ -60,6 +62,7 @@ class PortalRequest(HttpRequest):
     tenant: Tenant
     role: str
     may: Callable[[May], bool]
+    calendar: Calendar
 
 
 View = Callable[Concatenate[PortalRequest, P], HttpResponseBase]
@@ -86,7 +89,7 @@ def guarded(view: View[...], rule: Rule) -> Callable[..., HttpResponseBase]:
                 return HttpResponseNotAllowed(rule.methods)
             if not may(entered.role, wanted):
                 raise operator_looks() if entered.role == OPERATOR else PermissionDenied
-            with timezone.override(entered.tenant.time_zone):
+            with timezone.override(zone_named(entered.calendar.time_zone_at(timezone.now()))):
                 return view(entered, **kwargs)
 
     guard.rule = rule  # type: ignore[attr-defined]  # for the test that reads the table of addresses
@@ -116,6 +119,7 @@ def _enter(request: Any, slug: str) -> PortalRequest:
     member = Member.objects.of(slug).filter(user_id=request.user.pk).first()
     if tenant is None or (member is None and not is_operator(request.user)):
         raise Http404
+    request.calendar = calendar_of(slug)
     request.tenant, request.role = tenant, member.role if member else OPERATOR
     request.may = lambda what: may(request.role, what)
     if member is None:

@@ -4,15 +4,12 @@ The figures are those of the span's hours, from a fraction of the rows. Whoever 
 """
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from datetime import datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from django.db import connections
 
-from billing.budgets.windows import day_begin
-from billing.models import TenantZone
+from billing.periods import DAY, Calendar, calendar_of
 from billing.usage import PRICING
 from headrace.portal.rows import APP
 from tenants.models import Tenant
@@ -24,9 +21,6 @@ SUMS = (
 )  # fmt: skip
 _COLUMNS = ", ".join((*DIMENSIONS, "kind", *SUMS, "cost_nano"))
 _TOKENS = frozenset({"input_tokens", "cached_input_tokens", "output_tokens"})
-# Before a period in another zone begins, days of both zones may begin: for how long before, hours are read.
-_BESIDE_A_CHANGE = timedelta(days=2)
-_END = datetime.max.replace(tzinfo=UTC)
 
 
 def _total(name: str) -> str:
@@ -44,13 +38,13 @@ TOKENS = f"{_total('input_tokens')} + {_total('output_tokens')}"
 class Rollups:
     """The rows of a span: a table, as SQL with its arguments, of `step` and _COLUMNS.
 
-    A step is the beginning of an hour (by_hour: all rows are hours) or of a day of `zone`.
+    A step is the beginning of an hour (by_hour: all rows are hours) or of a day of the tenant's `calendar`.
     """
 
     table: str
     arguments: list[Any]
     by_hour: bool
-    zone: str
+    calendar: Calendar
 
     def select(self, columns: str, *arguments: Any, group: str = "") -> list[tuple[Any, ...]]:
         """`columns` of all rows, or of each `group`; `arguments` are the columns'. Within rows_of."""
@@ -60,53 +54,36 @@ class Rollups:
             return list(cursor.fetchall())
 
     def moment(self, step: datetime) -> datetime:
-        """The instant that a step as it was read begins."""
-        return step if self.by_hour else step.replace(tzinfo=ZoneInfo(self.zone))
+        """The instant that a step as it was read begins: of a day with two midnights the first."""
+        return step if self.by_hour else self.calendar.day_start(self.calendar.date_at(step))
 
 
 def rollups(tenant: Tenant, start: datetime, end: datetime, *, by_hour: bool = False, **chosen: str) -> Rollups:
     """Those of [start, end), of the tenant's currency; `chosen` narrows to one project, key, model or target."""
+    calendar = calendar_of(tenant.pk)
     where = {"tenant": tenant.pk, "currency": tenant.currency, **{name: it for name, it in chosen.items() if it}}
-    days = None if by_hour else _whole_days(tenant, start, end)
-    spans = [("hour", start, end)]
-    if days is not None:
-        spans = [("day", *days), ("hour", start, days[0]), ("hour", days[1], end)]
     condition = " AND ".join(f"{name} = %s" for name in where)
     parts: list[str] = []
     arguments: list[Any] = []
-    for column, first, last in spans:
-        if first >= last and parts:
-            continue
-        step = column if by_hour else f"date_trunc('day', {column} AT TIME ZONE %s)"
+    for column, first, last in [("hour", start, end)] if by_hour else _pieces(calendar, start, end):
+        is_part_of_a_day = column == "hour" and not by_hour
+        step = "%s::timestamptz" if is_part_of_a_day else column
         parts.append(
             f"SELECT {step} AS step, {_COLUMNS} FROM billing_usage{column}"
             f" WHERE {condition} AND {column} >= %s AND {column} < %s"
         )
-        arguments += [*([] if by_hour else [tenant.time_zone]), *where.values(), first, last]
-    return Rollups(f"({' UNION ALL '.join(parts)}) AS rollups", arguments, by_hour, tenant.time_zone)
+        day = [calendar.day_start(calendar.date_at(first))] if is_part_of_a_day else []
+        arguments += [*day, *where.values(), first, last]
+    return Rollups(f"({' UNION ALL '.join(parts)}) AS rollups", arguments, by_hour, calendar)
 
 
-def _whole_days(tenant: Tenant, start: datetime, end: datetime) -> tuple[datetime, datetime] | None:
-    """The midnights between which days hold exactly the hours that there are: the longest such time within the span.
-
-    Days are of the zone that the tenant's period had, pages of the one that the tenant has.
-    """
-    if end - start < timedelta(days=1):
-        return None
-    known = list(TenantZone.objects.filter(tenant=tenant.pk).order_by("since").values_list("since", "time_zone"))
-    best = None
-    for (since, zone), (until, _) in pairwise([*known, (_END, "")]):
-        if zone != tenant.time_zone:
-            continue
-        first = _midnight_from(max(start, since), zone)
-        last = day_begin(min(end, until - _BESIDE_A_CHANGE).astimezone(ZoneInfo(zone)).date(), zone)
-        if first < last and (best is None or last - first > best[1] - best[0]):
-            best = first, last
-    return best
-
-
-def _midnight_from(moment: datetime, zone: str) -> datetime:
-    """The first midnight at or after `moment`."""
-    day = moment.astimezone(ZoneInfo(zone)).date()
-    midnight = day_begin(day, zone)
-    return midnight if midnight >= moment else day_begin(day + timedelta(days=1), zone)
+def _pieces(calendar: Calendar, start: datetime, end: datetime) -> list[tuple[str, datetime, datetime]]:
+    """The whole days of the span, and its first and its last hours where they are not of whole days."""
+    first = calendar.day_start(calendar.date_at(start))
+    if first < start:
+        first = calendar.window_at(DAY, start).end
+    last = calendar.day_start(calendar.date_at(end))
+    if first > last:
+        return [("hour", start, end)]
+    pieces = [("day", first, last), ("hour", start, first), ("hour", last, end)]
+    return [piece for piece in pieces if piece[1] < piece[2]] or [("hour", start, end)]

@@ -18,12 +18,12 @@ from django.db import connection
 
 from billing.budgets import counters as budgets
 from billing.budgets.counters import Part
-from billing.budgets.windows import PERIODS
 from billing.invoicing.closing import close_tenant
 from billing.invoicing.tests.making import stated
 from billing.ledger_check.registry import CHECKS
 from billing.models import Budget, Price, UsageHour, UsageRecord
 from billing.partitions import month_of
+from billing.periods import PERIODS
 from headrace.api.tests.calling import Answer, Place
 from headrace.api.tests.conftest import UNBROKEN
 from headrace.testing.clock import Clock

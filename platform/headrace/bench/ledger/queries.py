@@ -9,6 +9,7 @@ from django.utils import timezone
 from billing.cost.asked import UNITS, UTC_ZONE, Asked, default_span
 from billing.cost.report import report
 from billing.exports import usage_rows
+from billing.periods import calendar_of
 from headrace.bench.benchmark import Say, Target
 from headrace.bench.figures import percentile
 from headrace.bench.ledger.part import Found, milliseconds, row, spread
@@ -20,6 +21,7 @@ from headrace.portal.rollups import DIMENSIONS, rollups
 from headrace.portal.rows import rows_of
 from headrace.portal.views.overview import RECENT
 from tenants.models import Tenant
+from tenants.time_zones import zone_named
 
 LIMIT_MS = 100
 MOST_TENANTS = 100
@@ -55,8 +57,8 @@ def _costs(by: str) -> Iterator[Question]:
 
 def _in_portal(tenant: Tenant, question: "Callable[[Tenant, Period], object]") -> object:
     now = timezone.now()
-    with rows_of(tenant.pk, who="bench", origin=""), timezone.override(tenant.time_zone):
-        return question(tenant, period("30d", tenant.time_zone, now))
+    with rows_of(tenant.pk, who="bench", origin=""), timezone.override(zone_named(tenant.time_zone)):
+        return question(tenant, period("30d", calendar_of(tenant.pk), now))
 
 
 def _total(tenant: Tenant, span: Period) -> object:

@@ -3,16 +3,17 @@
 import json
 from argparse import ArgumentTypeError
 from collections.abc import Iterable, Iterator
-from datetime import date, datetime, time
+from datetime import date, datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from billing.exports import FIELDS, dropped_within, usage_rows
 from billing.exports.cells import csv_rows
 from billing.exports.record_rows import NUMBERS as _DIGITS
+from billing.periods import calendar_of
 from tenants.models import Tenant
+from tenants.time_zones import zone_named
 
 DEFAULT_LIMIT = 1000
 Rows = Iterable[dict[str, Any]]
@@ -94,12 +95,14 @@ def _moment(text: str) -> datetime | date:
 
 
 def _in_zone(moment: datetime | date | None, tenant: Tenant) -> datetime | None:
-    """The instant; what has no offset is a time of the tenant's zone."""
+    """The instant; what has no offset is a day, or a time, of the zone that the tenant had then."""
     if moment is None:
         return None
+    calendar = calendar_of(tenant.pk)
     if not isinstance(moment, datetime):
-        moment = datetime.combine(moment, time())
-    return moment if moment.tzinfo else moment.replace(tzinfo=ZoneInfo(tenant.time_zone))
+        return calendar.day_start(moment)
+    zone = calendar.time_zone_at(calendar.day_start(moment.date()))
+    return moment if moment.tzinfo else moment.replace(tzinfo=zone_named(zone))
 
 
 def _count(text: str) -> int:

@@ -55,14 +55,16 @@ class BudgetForm(ScopeFields, forms.ModelForm):  # type: ignore[type-arg]
     def __init__(self, tenant: Tenant, *args: Any, sees_keys: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.tenant, self.suggested = tenant, []
-        money = f"In {tenant.currency}."
+        money, zone = f"In {tenant.currency}.", timezone.get_current_timezone_name()
         self.fields["amount"].help_text = money
         self.fields["extra"].help_text = f"On top of the amount. {money}"
-        self.fields["extra_until"].help_text = f"Time zone {tenant.time_zone}."
+        self.fields["extra_until"].help_text = f"Time zone {zone}."
         if self.instance._state.adding:
             self.instance.tenant, self.instance.set_by = tenant, SetBy.TENANT
             self.fields["period"] = forms.ChoiceField(
-                choices=_PERIODS, initial="month", help_text=f"Begins anew at midnight in {tenant.time_zone}."
+                choices=_PERIODS,
+                initial="month",
+                help_text=f"Begins anew at midnight in {zone}.",
             )
             self.offer(sees_keys=sees_keys, any_model="all models")
             del self.fields["enabled"]

@@ -45,7 +45,7 @@ class KeyForm(CeiledForm):
 
     def __init__(self, tenant: Tenant, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["expires_at"].help_text = f"Time zone {tenant.time_zone}. Empty: never."
+        self.fields["expires_at"].help_text = f"Time zone {timezone.get_current_timezone_name()}. Empty: never."
         names = {*Model.objects.filter(enabled=True).values_list("name", flat=True), *(self.instance.models or [])}
         self.fields["models"].choices = [(name, name) for name in sorted(names)]  # type: ignore[attr-defined]
         if not names:

@@ -7,9 +7,9 @@ import pytest
 
 from billing.budgets import counters
 from billing.budgets.standing import Standing
-from billing.budgets.windows import Window, window_at
 from billing.drain import drain_all
 from billing.models import Budget, UsageRecord
+from billing.periods import Window, window_at
 from billing.tests.stream import append, connect, usage_event
 from headrace.portal.forecast import Forecast, forecast, forecasts
 from headrace.portal.rows import rows_of

@@ -6,16 +6,15 @@ from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from random import Random
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pytest
 
-from billing.budgets.windows import day_begin
 from billing.drain import drain_all
 from billing.late_pricing import price_unpriced
 from billing.ledger_check.tests.books import priced_event, set_price
 from billing.models import TenantZone, UsageHour
 from billing.partitions import ensure_months
+from billing.periods import always_in, calendar_of, day_begin
 from billing.tests.stream import append, connect, usage_event
 from headrace.portal import figures
 from headrace.portal.cells import Rolled
@@ -98,14 +97,14 @@ def spans(tenant: Tenant, draw: Random) -> list[tuple[datetime, datetime]]:
         ragged = [_noon(day) + timedelta(minutes=draw.randrange(-5000, 5000)) for _ in range(4)]
         found += [(min(pair), max(pair)) for pair in zip(midnights, midnights[1:] + ragged[:1], strict=True)]
         found += [(min(pair), max(pair)) for pair in zip(ragged, ragged[1:] + midnights[:1], strict=True)]
-        asked = [period(name, tenant.time_zone, _noon(day)) for name in ("7d", "30d", "month", "last-month")]
+        asked = [period(name, calendar_of(tenant.pk), _noon(day)) for name in ("7d", "30d", "month", "last-month")]
         found += [(each.start, each.end) for each in asked] + [(each.before, each.before_end) for each in asked]
     return found
 
 
 @pytest.mark.parametrize("slug", ZONES)
 def test_it_reads_the_same_from_days_as_from_hours(tenants: dict[str, Tenant], slug: str) -> None:
-    tenant, zone, days = tenants[slug], ZoneInfo(ZONES[slug]), 0
+    tenant, calendar, days = tenants[slug], calendar_of(slug), 0
     for start, end in spans(tenant, Random(slug)):
         with rows_of(slug, who="test", origin=""):
             rows = rollups(tenant, start, end)
@@ -113,9 +112,10 @@ def test_it_reads_the_same_from_days_as_from_hours(tenants: dict[str, Tenant], s
             [total] = by_hours(tenant, start, end, lambda hour: "").values() or [Figures("")]
             assert figures.total(rows) == total
             course, groups = figures.course_and_groups(rows, *DIMENSIONS)
-            by_day = by_hours(tenant, start, end, lambda hour: hour.hour.astimezone(zone).date())
-            assert {line.name.date(): line for line in course}.keys() == by_day.keys()
-            assert [_nameless(line) for line in course] == [_nameless(by_day[line.name.date()]) for line in course]
+            by_day = by_hours(tenant, start, end, lambda hour: calendar.date_at(hour.hour))
+            assert {calendar.date_at(line.name): line for line in course}.keys() == by_day.keys()
+            for line in course:
+                assert _nameless(line) == _nameless(by_day[calendar.date_at(line.name)])
             assert course == figures.course(rows)
             for name, lines in zip(DIMENSIONS, groups, strict=True):
                 by_name = by_hours(tenant, start, end, lambda hour, name=name: getattr(hour, name))  # type: ignore[misc]
@@ -149,8 +149,7 @@ def test_it_reads_days_wherever_there_are_whole_ones(tenants: dict[str, Tenant])
 
 
 def test_it_draws_both_hours_of_a_name(tenants: dict[str, Tenant]) -> None:
-    zone = "America/Havana"
-    span = period("yesterday", zone, datetime(2026, 11, 2, 12, tzinfo=UTC))
+    span = period("yesterday", always_in("America/Havana"), datetime(2026, 11, 2, 12, tzinfo=UTC))
     hours = [datetime(2026, 11, 1, hour, tzinfo=UTC) for hour in (4, 5, 6)]  # midnight, midnight again, one
     drawn = chart(span, hours, [("Output", [1, 2, 3])], unit="tokens")
     assert drawn["series"][0]["values"][:4] == [1, 2, 3, 0]  # type: ignore[index]

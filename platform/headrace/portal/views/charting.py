@@ -1,10 +1,10 @@
 """What a chart is drawn from: instants and columns of numbers, every hour or day of the span, used or not."""
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
+from billing.periods import day_begin
 from headrace.portal.period import Period
 
 MOST_DRAWN = 4  # groups in a chart, beside all others
@@ -15,19 +15,19 @@ def chart(
 ) -> dict[str, object]:
     """`columns` hold a number for each instant of `found`; instants that it lacks are 0. Numbers are for looking at."""
     steps = _steps(span)
-    places = {moment.timestamp(): index for index, moment in enumerate(steps)}  # of two zones, times may never be equal
+    places = {moment: index for index, (moment, _) in enumerate(steps)}
     series = []
     for name, numbers in columns:
         filled = [0.0] * len(steps)
         for moment, number in zip(found, numbers, strict=True):
-            if (place := places.get(moment.timestamp())) is not None:
+            if (place := places.get(moment)) is not None:
                 filled[place] += float(number)
         series.append({"name": name, "values": [_short(number) for number in filled]})
     return {
         "unit": unit,
         "zone": span.zone,
         "step": "hour" if span.is_short else "day",
-        "times": [int(moment.timestamp()) for moment in steps],
+        "times": [int(shown.timestamp()) for _, shown in steps],
         "series": series,
     }
 
@@ -49,16 +49,11 @@ def stacked(
     return chart(span, moments, columns, unit=unit)
 
 
-def _steps(span: Period) -> list[datetime]:
-    zone = ZoneInfo(span.zone)
-    moment, steps = span.start.astimezone(zone), []
-    while moment < span.end:
-        steps.append(moment)
-        if span.is_short:  # hours of elapsed time: a clock set back has one twice
-            moment = datetime.fromtimestamp(moment.timestamp() + 3600, zone)
-        else:
-            moment = moment + timedelta(days=1)
-    return steps
+def _steps(span: Period) -> list[tuple[datetime, datetime]]:
+    """Each hour or day of the span, and an instant that shows as it in the span's zone: days of another zone too."""
+    if span.is_short:
+        return [(hour, hour) for hour in span.calendar.hours(span.start, span.end)]
+    return [(begin, day_begin(day, span.zone)) for day, begin in span.calendar.days(span.start, span.end)]
 
 
 def _short(number: float) -> float | int:

@@ -21,6 +21,7 @@ from headrace.portal.downloads import Kept, streamed
 from headrace.portal.invoice_rows import line_rows
 from headrace.portal.request import PortalRequest
 from tenants.models import ApiKey, Tenant
+from tenants.time_zones import zone_named
 
 PAGE = 50
 SHOWN_RECORDS = 50
@@ -91,6 +92,7 @@ def _shown(request: PortalRequest, document: documents.Document) -> HttpResponse
         "document": document,
         "invoice": invoice,
         "content": content,
+        "zone": zone_named(invoice.time_zone),
         "lines": content["lines"],
         "rows": line_rows(document),
         "waits_for": [] if document.is_running else list(documents.waits_for(invoice, timezone.now())),

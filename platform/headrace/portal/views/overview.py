@@ -41,7 +41,7 @@ def overview(request: PortalRequest) -> HttpResponse:
     tenant, now = request.tenant, timezone.now()
     if not UsageHour.objects.of(tenant).exists():
         return render(request, "portal/first_steps.html", _first_steps(request))
-    span = period(request.GET.get("period", ""), tenant.time_zone, now)
+    span = period(request.GET.get("period", ""), request.calendar, now)
     rows = rollups(tenant, span.start, span.end, by_hour=span.is_short)
     course, (models, projects) = figures.course_and_groups(rows, "model", "project")
     current = figures.added("", models)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from datetime import datetime
 
 from django.db.models import QuerySet
 from django.http import HttpResponse
@@ -58,14 +59,18 @@ def export(request: PortalRequest) -> HttpResponse:
 
 
 def _asked(request: PortalRequest) -> tuple[Period, QuerySet[RefusedHour]]:
-    span = period(asked(request, "period"), request.tenant.time_zone, timezone.now())
+    span = period(asked(request, "period"), request.calendar, timezone.now())
     return span, refused.hours(request.tenant, span.start, span.end)
 
 
 def _chart(span: Period, rows: QuerySet[RefusedHour], reasons: list[refused.Reason]) -> dict[str, object]:
-    cells = [(step, each.code, each.requests) for step, each in refused.by_time(rows, by_hour=span.is_short)]
+    cells = [(step, each.code, each.requests) for step, each in _course(span, rows)]
     drawn = [(reason.code, reason.meaning) for reason in reasons[:MOST_DRAWN]]
     return stacked(span, cells, drawn, unit="requests")
+
+
+def _course(span: Period, rows: QuerySet[RefusedHour]) -> list[tuple[datetime, refused.Reason]]:
+    return refused.by_time(rows, None if span.is_short else span.calendar)
 
 
 def _by_reason(request: PortalRequest, span: Period, rows: QuerySet[RefusedHour]) -> Iterator[Row]:
@@ -74,9 +79,11 @@ def _by_reason(request: PortalRequest, span: Period, rows: QuerySet[RefusedHour]
 
 
 def _by_time(request: PortalRequest, span: Period, rows: QuerySet[RefusedHour]) -> Iterator[Row]:
-    for step, each in refused.by_time(rows, by_hour=span.is_short):
-        local = timezone.localtime(step)
-        when = {"hour": local.isoformat(timespec="minutes"), "day": local.date().isoformat()}
+    for step, each in _course(span, rows):
+        when = {
+            "hour": timezone.localtime(step).isoformat(timespec="minutes"),
+            "day": span.calendar.date_at(step).isoformat(),
+        }
         yield when | {"code": each.code, "reason": each.meaning, "requests": each.requests}
 
 

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date, datetime
 from typing import Any
 
 from django.http import HttpResponse
@@ -90,14 +91,14 @@ def export(request: PortalRequest) -> HttpResponse:
     report, tenant = _report(request), request.tenant
     names = _key_names(tenant, {line.name for line in report.lines}) if report.by == "key" else {}
     columns = [report.by, *(["key_name"] if report.by == "key" else []), *_COUNTS, "cost", "currency"]
-    rows = ({report.by: _name(line, report.by), "key_name": names.get(line.name, "")} | _values(line, tenant.currency)
+    rows = ({report.by: _name(line), "key_name": names.get(line.name, "")} | _values(line, tenant.currency)
             for line in report.lines)  # fmt: skip
     name = f"usage-{tenant.slug}-{report.span.name}-by-{'label' if report.by_label else report.by}.csv"
     return spreadsheet(columns, rows, numbers=[*_COUNTS, "cost"], name=name)
 
 
-def _name(line: figures.Figures, by: str) -> str:
-    return line.name if isinstance(line.name, str) else _moment(line.name, by)
+def _name(line: figures.Figures) -> str:
+    return line.name if isinstance(line.name, str) else _moment(line.name)
 
 
 def _values(line: figures.Figures, currency: str) -> dict[str, Any]:
@@ -116,7 +117,7 @@ def _values(line: figures.Figures, currency: str) -> dict[str, Any]:
 
 def _report(request: PortalRequest) -> Report:
     tenant = request.tenant
-    span = period(asked(request, "period"), tenant.time_zone, timezone.now())
+    span = period(asked(request, "period"), request.calendar, timezone.now())
     by = asked(request, "by")
     is_by_label = by.startswith(BY_LABEL) and by != BY_LABEL
     by = by if by in GROUPS or is_by_label else "model"
@@ -133,6 +134,8 @@ def _report(request: PortalRequest) -> Report:
         rows = rollups(tenant, span.start, span.end, by_hour=by_hour, **chosen)
         source = cells.over_time(rows) if is_course else cells.Rolled(rows, by)
     lines = source.course(by_hour=by == "hour")[::-1] if is_course else source.grouped()
+    if by == "day":
+        lines = [replace(line, name=request.calendar.date_at(line.name)) for line in lines]
     return Report(span, by, chosen, label, lines[:MOST], figures.added("", lines), source)
 
 
@@ -157,6 +160,5 @@ def _key_names(tenant: Tenant, ids: Iterable[str]) -> dict[str, str]:
     return {key.pk: f"{key.project.slug}/{key.name}" for key in found}
 
 
-def _moment(moment: Any, by: str) -> str:
-    local = timezone.localtime(moment)
-    return local.date().isoformat() if by == "day" else local.isoformat(timespec="minutes")
+def _moment(moment: datetime | date) -> str:
+    return timezone.localtime(moment).isoformat(timespec="minutes") if isinstance(moment, datetime) else str(moment)
