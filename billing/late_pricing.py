@@ -1,8 +1,8 @@
 """The way out for usage that came without a price: a price that holds by now is put on it, by corrections.
 
 Such a correction is of kind `pricing`: it repeats the tokens of its row, at rates, and is no use of its own, so whoever
-adds up tokens leaves the kind out. It goes through the stream and the ledger like any other. Its `cost_nano` is 0: the
-money was taken from no budget when it was used, and no budget is surprised by it later.
+adds up tokens leaves the kind out. It goes through the stream and the ledger like any other, and to the budgets that
+the request counts in, of the period in which it was admitted: their counters are made anew.
 """
 
 from collections import Counter
@@ -16,7 +16,9 @@ from django.db import connection
 from django.db.models import Exists, F, Max, Min, OuterRef, Q
 from django.utils import timezone
 
+from billing.budgets.recounting import Use, recount
 from billing.models import UsageHour, UsageRecord
+from billing.models.price import LEAD
 from billing.price_book import SELECT, PriceBook
 from billing.usage import PRICED_PARTS, PRICING, SHADOW, UsageEvent, iso, priced
 from tenants.meters.holds import USAGE
@@ -46,8 +48,10 @@ def price_unpriced(
     """Append a correction for each kept row without a price: at the price in force when it was admitted, else at that
     in force now. May be repeated, and run twice at once. The drain writes them within seconds."""
     book, result = _book(), LatePricing()
-    now_ms = int((now or timezone.now()).timestamp() * 1000)
+    # A price that was set just now begins in a moment.
+    now_ms = int(((now or timezone.now()) + LEAD).timestamp() * 1000)
     events: list[bytes] = []
+    uses: list[Use] = []
     for row in _unpriced_rows(tenant):
         where = {"model": row.model, "target": row.target, "tenant": row.tenant, "currency": row.currency}
         then_ms = row.request_id.int >> 80
@@ -67,10 +71,13 @@ def price_unpriced(
             finished_at=iso(row.finished_at.timestamp() * 1000),
             labels=row.labels,
         )
-        events.append(msgspec.json.encode(msgspec.structs.replace(priced(event), cost_nano=0)))
+        events.append(msgspec.json.encode(priced(event)))
+        uses.append(Use(row.tenant, row.project, row.key, row.model, row.admitted_at))
         if len(events) == BATCH:
             _append(client, events, dry_run=dry_run)
     _append(client, events, dry_run=dry_run)
+    if not dry_run:
+        recount(client, uses)
     return result
 
 

@@ -8,7 +8,7 @@ from billing.ledger_check.check import MOST_SHOWN, Check, Outcome, rows
 from billing.usage import PRICING
 
 # billing/pricing.py in SQL: numerics of at most twelve places, so nothing is rounded. What was priced later was taken
-# from no budget, at a price that came after it (late_pricing.py).
+# from no budget once, and at a price that came after it (late_pricing.py).
 _AT_PRICE = """(({row}.input_tokens - {row}.cached_input_tokens) * p.input
     + {row}.cached_input_tokens * p.cached_input + {row}.output_tokens * p.output) * 0.000001"""
 _ROWS = f"""
@@ -22,7 +22,7 @@ WITH priced AS (
 ), different AS (
     SELECT * FROM priced
     WHERE cost IS DISTINCT FROM at_price
-       OR cost_nano IS DISTINCT FROM CASE WHEN is_priced_later THEN 0 ELSE ceil(at_price * 1000000000) END
+       OR (cost_nano IS DISTINCT FROM ceil(at_price * 1000000000) AND NOT (is_priced_later AND cost_nano = 0))
        OR (price IS NOT NULL AND NOT applies)
 )
 SELECT (SELECT count(*) FROM billing_usagerecord) AS compared, (SELECT count(*) FROM different) AS total, d.*

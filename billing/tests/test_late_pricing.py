@@ -54,7 +54,8 @@ def test_it_unblocks_the_invoice_and_counts_no_token_twice() -> None:
     ]
     assert [str(row.request_id) for row in records_behind(invoice.lines.get(position=3)).rows()] == [first]
     assert UsageHour.objects.aggregate(Sum("requests"))["requests__sum"] == 3
-    assert set(UsageCorrection.objects.values_list("kind", "cost_nano")) == {("pricing", 0)}
+    charged = UsageCorrection.objects.order_by("cost_nano").values_list("kind", "cost_nano")
+    assert list(charged) == [("pricing", 2_420_020_000), ("pricing", 6_000_000_000)]
 
 
 def test_it_leaves_what_no_price_fits_and_writes_nothing_when_asked_to_look() -> None:

@@ -63,6 +63,12 @@ def forget_wanted(client: "redis.Redis", keys: Iterable[str]) -> None:
         client.srem(WANTED, *gone)
 
 
+def want(client: "redis.Redis", keys: Iterable[str]) -> None:
+    """Ask for these counters to be made anew, if they are there; each counts on as it is until it has been."""
+    if known := [key for key in keys if client.exists(key)]:
+        client.sadd(WANTED, *known)
+
+
 def want_all(client: "redis.Redis") -> None:
     """Ask for all counters there are to be made anew; each counts on as it is until it has been."""
     if keys := list(client.scan_iter(f"{PREFIX}*", count=1000)):
