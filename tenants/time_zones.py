@@ -13,7 +13,10 @@ _UTC = ZoneInfo("UTC")
 
 
 def check_time_zone(name: str) -> None:
-    """Refuse what is no name of the IANA list, or one that only Python or only PostgreSQL knows."""
+    """Refuse what is no name of the IANA list, or one that only Python or only PostgreSQL knows.
+
+    The database refuses, besides, what PostgreSQL does not know.
+    """
     if not is_listed(name) or not _is_known_to_postgres(name):
         raise ValidationError(
             "%(name)s is not a time zone of the IANA list, such as Europe/Berlin", "time_zone", {"name": name}

@@ -41,6 +41,8 @@ BEGIN
     RETURN NULL;
 END $$;
 
+"""
+MEND = """
 UPDATE billing_tenantzone SET time_zone = headrace_zone(time_zone) WHERE NOT headrace_knows_zone(time_zone);
 -- Their periods are mended already: this is no change of the zone.
 ALTER TABLE tenants_tenant DISABLE TRIGGER headrace_tenant_zone_change;
@@ -52,4 +54,7 @@ ALTER TABLE tenants_tenant ENABLE TRIGGER headrace_tenant_zone_change;
 class Migration(migrations.Migration):
     dependencies = [("billing", "0021_late_in_the_east"), ("tenants", "0010_known_zones")]
 
-    operations = [migrations.RunSQL(ZONE, migrations.RunSQL.noop)]
+    operations = [
+        migrations.RunSQL(ZONE, "DROP FUNCTION headrace_zone(text)"),
+        migrations.RunSQL(MEND, migrations.RunSQL.noop),
+    ]
