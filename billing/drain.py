@@ -13,14 +13,17 @@ from typing import Any
 import redis
 
 from billing import drain_lock, partitions
+from billing.budgets.recounting import Use, recount
 from billing.dead_letters import BURIED, bury
-from billing.events import BadEvent, Entry, read_event
+from billing.events import COLUMNS, BadEvent, Entry, read_event
 from billing.ledger import touch_keys, write_all_good
+from billing.repricing import PriceList
 from tenants.meters.holds import USAGE
 
 GROUP = "ledger"
 # All drains read under one name: what a dead one leaves is claimed by the next, and no name is left over.
 CONSUMER = "drain"
+_LIST = PriceList()
 BATCH = 2000
 ABANDONED_MS = 10_000
 log = logging.getLogger("headrace.ledger")
@@ -64,6 +67,7 @@ def _drain(client: "redis.Redis", most: int, abandoned_ms: int) -> Drained:
     if not read:
         return Drained()
     entries, dead = _sort_out(read)
+    entries, repriced = _LIST.put_right(entries)
     written, refused = write_all_good(entries) if entries else (0, [])
     dead += [(entry.id, entry.text, reason) for entry, reason in refused]
     buried = bury(dead)
@@ -72,6 +76,9 @@ def _drain(client: "redis.Redis", most: int, abandoned_ms: int) -> Drained:
     _acknowledge(client, [entry_id for entry_id, _ in read])
     if entries:
         touch_keys(entries)
+    if repriced:
+        log.warning("%d requests were admitted by an old price list and pay the right price", len(repriced))
+        recount(client, map(_use, repriced))
     return Drained(len(read), written, len(read) - written - buried, buried)
 
 
@@ -125,6 +132,10 @@ def _months(needed: set[date]) -> set[date]:
         return months
     partitions.ensure_months()
     return partitions.existing_months()
+
+
+def _use(entry: Entry) -> Use:
+    return Use(*(entry.row[COLUMNS.index(name)] for name in ("tenant", "project", "key", "model", "admitted_at")))
 
 
 def _acknowledge(client: "redis.Redis", ids: list[str]) -> None:

@@ -10,7 +10,7 @@ from billing.pricing import Rates
 
 SELECT = (
     "SELECT version, model, target, tenant, currency, input, cached_input, output,"
-    " (extract(epoch FROM effective_from) * 1000)::bigint FROM billing_price ORDER BY effective_from"
+    " ceil(extract(epoch FROM effective_from) * 1000)::bigint FROM billing_price ORDER BY effective_from"
 )
 
 

@@ -4,12 +4,13 @@ from django.utils import timezone
 
 from billing import amounts
 from billing.models import Price
-from billing.models.price import PriceQuerySet
+from billing.models.price import LEAD, PriceQuerySet
+from billing.price_start import successor_of
 from tenants.admin_asking import Change
 from tenants.models import Tenant
 
 RATES = {"input": "Uncached input", "cached_input": "Cached input", "output": "Output"}
-NONE, AT_ONCE = "no price", "at once, when you say yes"
+NONE, AT_ONCE = "no price", "at once, when you say yes; two seconds later where it takes another's place"
 
 
 def price_state(price: Price | None) -> dict[str, str]:
@@ -24,7 +25,7 @@ def price_state(price: Price | None) -> dict[str, str]:
 
 
 def is_at_once(price: Price) -> bool:
-    return price.effective_from <= timezone.now()
+    return price.effective_from <= timezone.now() + 2 * LEAD
 
 
 def replaced_by(price: Price) -> Price | None:
@@ -57,7 +58,9 @@ def changes_of(price: Price, before: dict[str, str]) -> list[Change]:
 
 
 def effects_of(price: Price) -> list[str]:
-    moment = "as soon as you say yes" if is_at_once(price) else f"from {price.effective_from:%Y-%m-%d %H:%M} UTC on"
+    moment = f"from {price.effective_from:%Y-%m-%d %H:%M} UTC on"
+    if is_at_once(price):
+        moment = "as soon as you say yes"
     where = f" at {price.target}" if price.target else ""
     effects = [
         f"It is what {_whom(price)} pays for {price.model}{where} {moment}. Requests admitted before keep their price.",
@@ -66,6 +69,9 @@ def effects_of(price: Price) -> list[str]:
     if old := replaced_by(price):
         same = (old.target, old.tenant) == (price.target, price.tenant)
         effects.insert(1, f"It takes the place of {old}{'' if same else f', which stays for {_scope(old)}'}.")
+    if later := successor_of(price):
+        until = f"{later.effective_from:%Y-%m-%d %H:%M:%S} UTC"
+        effects.append(f"It holds until {until}, when {later}, which is set already, takes its place.")
     if own := narrower_than(price):
         effects.append("Not for " + ", ".join(f"{_scope(other)} ({other})" for other in own) + ": those come first.")
     return effects

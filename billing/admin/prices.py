@@ -5,7 +5,8 @@ from decimal import Decimal
 from typing import Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
@@ -15,7 +16,7 @@ from unfold.decorators import display
 
 from billing.admin.price_changes import changes_of, effects_of, price_state, replaced_by
 from billing.models import Price
-from billing.models.price import is_past
+from billing.price_start import TooEarly, start_of, told_start
 from tenants.admin_saving import Asked, AskingAdmin, State
 from tenants.models import Tenant
 
@@ -35,8 +36,9 @@ class PriceForm(forms.ModelForm):  # type: ignore[type-arg]
         model = Price
         fields = tuple(name for row in FIELDS for name in row)
         help_texts = {
-            "effective_from": "In UTC; empty: at once. Requests admitted from then on are charged by it. One in force "
-            "can no longer be changed or removed: a newer one takes its place."
+            "effective_from": "In UTC; empty: at once, or two seconds later where it takes another's place. Requests "
+            "admitted from then on are charged by it. One in force can no longer be changed or removed: a newer one "
+            "takes its place."
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -46,18 +48,23 @@ class PriceForm(forms.ModelForm):  # type: ignore[type-arg]
         if self.instance._state.adding:
             self.initial["effective_from"] = None
 
-    def clean_effective_from(self) -> datetime:
-        """At once is when it is saved, however long somebody thought over the question before that."""
-        moment: datetime = self.cleaned_data["effective_from"] or timezone.now()
-        if is_past(moment):
-            raise forms.ValidationError("The past stays as it was charged: it must not lie before now.")
-        return moment
-
     def clean_tenant(self) -> str:
         slug: str = self.cleaned_data["tenant"]
         if slug and not Tenant.objects.filter(pk=slug).exists():
             raise forms.ValidationError("There is no such tenant.")
         return slug
+
+    def clean(self) -> dict[str, Any]:
+        """At once is when it is saved, however long somebody thought over the question before that."""
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if "effective_from" in self.fields and "effective_from" not in self.errors:
+            names = ("model", "target", "tenant", "currency")
+            scope = {name: cleaned.get(name, getattr(self.instance, name)) for name in names}
+            try:
+                cleaned["effective_from"] = start_of(Price(pk=self.instance.pk, **scope), cleaned["effective_from"])
+            except TooEarly:
+                self.add_error("effective_from", "The past stays as it was charged: it must not lie before now.")
+        return cleaned
 
 
 @admin.register(Price)
@@ -77,11 +84,20 @@ class PriceAdmin(AskingAdmin):
 
     def has_change_permission(self, request: HttpRequest, obj: Price | None = None) -> bool:
         allowed: bool = super().has_change_permission(request, obj)
-        return allowed and (obj is None or not obj.is_in_force)
+        return allowed and (obj is None or not obj.is_fixed)
 
     def has_delete_permission(self, request: HttpRequest, obj: Price | None = None) -> bool:
         allowed: bool = super().has_delete_permission(request, obj)
-        return allowed and obj is not None and not obj.is_in_force
+        return allowed and obj is not None and not obj.is_fixed
+
+    def save_model(self, request: HttpRequest, obj: Price, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        transaction.on_commit(lambda: self._tell_start(request, obj))
+
+    def _tell_start(self, request: HttpRequest, price: Price) -> None:
+        """After the commit, which may have moved it on."""
+        price.refresh_from_db(fields=["effective_from"])
+        messages.success(request, f"{price} holds from {told_start(price)}.")
 
     def state_of(self, row: Price) -> State:
         return price_state(row)

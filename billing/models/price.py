@@ -1,6 +1,6 @@
 """Prices: what a model's tokens cost, from when, for whom. One in force is never changed, only superseded."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 
 from django.core.validators import MaxValueValidator, MinValueValidator
@@ -14,6 +14,8 @@ from tenants.currencies import check_currency
 
 DEAREST = Decimal(10**9)
 MEANT_AS_NOW = timedelta(minutes=1)
+# How long before it begins a price is fixed, and how long after it is set one that takes another's place begins.
+LEAD = timedelta(seconds=2)
 
 
 BOUNDS = [MinValueValidator(Decimal(0)), MaxValueValidator(DEAREST)]
@@ -23,11 +25,6 @@ def _rate(what: str) -> "models.DecimalField[Decimal, Decimal]":
     return models.DecimalField(
         max_digits=18, decimal_places=PLACES, validators=BOUNDS, help_text=f"Per million {what}."
     )
-
-
-def is_past(moment: datetime) -> bool:
-    """Whether no price may begin then: what was true before now stays as it was charged."""
-    return moment < timezone.now() - MEANT_AS_NOW
 
 
 class PriceQuerySet(models.QuerySet["Price"]):
@@ -100,8 +97,12 @@ class Price(models.Model):
 
     @property
     def is_in_force(self) -> bool:
-        """Whether its time has come: it can then only be superseded."""
         return not self._state.adding and self.effective_from <= timezone.now()
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether its time has come or is about to: it can then only be superseded."""
+        return not self._state.adding and self.effective_from <= timezone.now() + LEAD
 
 
 def _number(version: str) -> int:

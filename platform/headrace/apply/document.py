@@ -11,7 +11,7 @@ from headrace.apply.entries import Entry, read_fields
 from headrace.apply.exchange import plan_exchange_rates
 from headrace.apply.invoicing import plan_billing, plan_legal_entities
 from headrace.apply.plan import Change, Minted, Plan
-from headrace.apply.prices import plan_prices, read_csv
+from headrace.apply.prices import plan_prices, read_csv, tell_starts
 from headrace.apply.problems import ApplyError, Problem, near
 from headrace.apply.routing import plan_models
 from headrace.apply.sections import DOCUMENT
@@ -85,5 +85,6 @@ def _write(plan: Plan, source: str) -> None:
         with connection.cursor() as cursor:
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # here, where it can be told, and not at the commit
             cursor.execute("SET CONSTRAINTS ALL DEFERRED")
+        tell_starts(plan.changes)
     except (DataError, IntegrityError) as error:
         raise ApplyError(source, [Problem(1, f"the database refuses it: {str(error).splitlines()[0]}")]) from error

@@ -76,7 +76,7 @@ def _model(model: Model, prices: list[Price]) -> Document:
 def _price(price: Price) -> Document:
     names = ("target", "tenant", "currency", "input", "cached_input", "output", "cache_hit")
     entry = {name: value for name in names if (value := getattr(price, name)) not in ("", None)}
-    return entry if price.is_in_force else entry | {"effective_from": price.effective_from.isoformat()}
+    return entry if price.is_fixed else entry | {"effective_from": price.effective_from.isoformat()}
 
 
 def _route(route: Route) -> Document:

@@ -30,6 +30,11 @@ class Change:
     differences: list[Difference]
     saves: list[tuple[models.Model, list[str] | None]] = field(default_factory=list)
     deletes: list[models.Model] = field(default_factory=list)
+    outcome: str = ""  # what is known of it only when it is written
+
+    @property
+    def told(self) -> str:
+        return f"{self}; {self.outcome}" if self.outcome else str(self)
 
     def __str__(self) -> str:
         if self.is_new:

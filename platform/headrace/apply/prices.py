@@ -11,9 +11,10 @@ from django.utils import timezone
 from yaml.nodes import ScalarNode
 
 from billing.models import Price
-from billing.models.price import is_past
+from billing.models.price import LEAD
+from billing.price_start import TooEarly, start_of, told_start, whole_ms
 from headrace.apply.entries import Entry, Given
-from headrace.apply.plan import Plan
+from headrace.apply.plan import Change, Plan
 from headrace.apply.problems import Problems, near
 from headrace.apply.reader import Invalid
 from headrace.apply.sections import MODEL, PRICE
@@ -48,33 +49,56 @@ def plan_prices(plan: Plan, models: list[Entry], targets: Collection[str]) -> No
                 known_as = f'there is no pool or provider "{scope[0]}"{near(scope[0], targets)}'
                 plan.problems.add(child.line_of("target"), f"{label}: {known_as}")
             else:
-                _plan_price(plan, child, label, known[entry.name, scope], Price(model=entry.name), now)
+                _plan_price(plan, child, entry.name, scope, known[entry.name, scope], now)
             seen.add((scope, at))
 
 
-def _plan_price(plan: Plan, entry: Entry, label: str, known: list[Price], fresh: Price, now: datetime) -> None:
+def _plan_price(plan: Plan, entry: Entry, model: str, scope: Scope, known: list[Price], now: datetime) -> None:
+    label = _label(model, scope)
     missing = [name for name in ("input", "output") if name not in entry.given]
     if missing:
         if not any(problem.line == entry.line for problem in plan.problems.found):  # else it could not be read
             plan.problems.add(entry.line, f"{label} wants {' and '.join(missing)}, in units per million tokens")
         return
     at: datetime | None = entry.get("effective_from")
+    at = at and whole_ms(at)
     if at is None:
-        price = next((row for row in reversed(known) if row.effective_from <= now), None)
+        price = next((row for row in reversed(known) if row.effective_from <= now + LEAD), None)
     else:
         price = next((row for row in known if row.effective_from == at), None)
     wanted = {name: given.value for name, given in entry.given.items() if given.value is not None}
     wanted.setdefault("cached_input", wanted["input"])
+    if at is not None:
+        wanted["effective_from"] = at
     wanted["cache_hit"] = entry.get("cache_hit")
     if price is not None and all(getattr(price, name) == value for name, value in wanted.items()):
         return
-    if price is not None and price.effective_from > now:
-        plan.put(price, entry, label, wanted)
-    elif at is not None and is_past(at):
+    is_to_come = price is not None and at is not None and not price.is_fixed
+    try:
+        begin = start_of(Price(model=model, target=scope[0], tenant=scope[1], currency=scope[2]), at)
+    except TooEarly:
         what = "is in force and stays as it is" if price else "lies in the past, which stays as it was charged"
-        plan.problems.add(entry.line_of("effective_from"), f"{label}: {at.isoformat()} {what}; set one from now on")
-    else:
-        plan.put(fresh, entry, label, wanted)
+        when = at.isoformat() if at else ""
+        plan.problems.add(entry.line_of("effective_from"), f"{label}: {when} {what}; set one from now on")
+        return
+    if price is not None and at is not None and begin == at and not is_to_come:
+        what = f"{label}: {at.isoformat()} is about to begin and stays as it is; set one from a later moment on"
+        plan.problems.add(entry.line_of("effective_from"), what)
+        return
+    row = price if price is not None and is_to_come else Price(model=model)
+    if begin != at:  # which is told once it is certain (tell_starts)
+        wanted.pop("effective_from", None)
+        row.effective_from = begin
+    plan.put(row, entry, label, wanted)
+
+
+def tell_starts(changes: list[Change]) -> None:
+    """Say of each price that was written from when to when it holds, as the database has it by now."""
+    for change in changes:
+        for row, _ in change.saves:
+            if isinstance(row, Price):
+                row.refresh_from_db(fields=["effective_from"])
+                change.outcome = f"{row} holds from {told_start(row)}"
 
 
 def _label(model: str, scope: Scope) -> str:
@@ -83,13 +107,13 @@ def _label(model: str, scope: Scope) -> str:
 
 
 def current_prices(models: list[Model]) -> Mapping[str, list[Price]]:
-    """Of each model the prices in force and those still to come; what was superseded is left out."""
+    """Of each model the prices in force, or about to be, and those still to come."""
     now, found = timezone.now(), defaultdict(list)
     rows = list(Price.objects.filter(model__in=[model.name for model in models]).order_by("effective_from"))
     for at, price in enumerate(rows):
         scope = (price.model, price.target, price.tenant, price.currency)
         later = [row for row in rows[at + 1 :] if (row.model, row.target, row.tenant, row.currency) == scope]
-        if not any(row.effective_from <= now for row in later):
+        if not any(row.effective_from <= now + LEAD for row in later):
             found[price.model].append(price)
     return found
 

@@ -30,7 +30,7 @@ class Command(BaseCommand):
         except ApplyError as error:
             raise CommandError(str(error)) from error
         for change in result.changes:
-            self.stdout.write(str(change))
+            self.stdout.write(change.told)
         for minted in result.minted:
             self.stdout.write(f"{minted.label}, shown this once: {minted.text}")
         if not result.changes:

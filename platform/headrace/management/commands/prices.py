@@ -52,7 +52,7 @@ class Command(BaseCommand):
         except ApplyError as error:
             raise CommandError(str(error)) from error
         for change in result.changes:
-            self.stdout.write(str(change))
+            self.stdout.write(change.told)
         if dry_run or not result.changes:
             self.stdout.write("dry run: nothing was written" if result.changes else "no changes")
 
