@@ -19,7 +19,7 @@ from tenants.models import Tenant
 pytestmark = pytest.mark.django_db
 
 FILL = import_module("billing.migrations.0017_usage_days").FILL
-MEND = import_module("billing.migrations.0023_hours_at_a_change").MEND
+MEND = import_module("billing.migrations.0024_hours_at_a_change").MEND
 
 
 def drained(*events: object) -> None:

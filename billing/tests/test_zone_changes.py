@@ -34,7 +34,7 @@ pytestmark = pytest.mark.django_db
 
 APRIL = date(2026, 4, 1)
 FILL = import_module("billing.migrations.0017_usage_days").FILL
-MEND = import_module("billing.migrations.0023_hours_at_a_change").MEND
+MEND = import_module("billing.migrations.0024_hours_at_a_change").MEND
 # Whole hours, half hours, three quarters, half an hour of summer time, and a day and an hour apart.
 ZONES = [
     "UTC", "Asia/Kolkata", "Asia/Kathmandu", "Australia/Lord_Howe", "Australia/Eucla", "Pacific/Chatham",

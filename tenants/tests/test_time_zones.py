@@ -12,7 +12,7 @@ from tenants.tests.cast import make_tenant, sql
 from tenants.time_zones import check_time_zone, is_listed, zone_named
 
 pytestmark = pytest.mark.django_db
-MEND = import_module("billing.migrations.0022_known_zones").MEND
+MEND = import_module("billing.migrations.0023_known_zones").MEND
 
 
 @pytest.mark.parametrize(

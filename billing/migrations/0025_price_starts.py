@@ -49,6 +49,6 @@ CREATE TRIGGER billing_price_frozen BEFORE UPDATE OR DELETE ON billing_price FOR
 
 
 class Migration(migrations.Migration):
-    dependencies = [("billing", "0023_hours_at_a_change")]
+    dependencies = [("billing", "0024_hours_at_a_change")]
 
     operations = [migrations.RunSQL(STARTS, BACK)]

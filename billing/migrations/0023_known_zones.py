@@ -52,7 +52,7 @@ ALTER TABLE tenants_tenant ENABLE TRIGGER headrace_tenant_zone_change;
 
 
 class Migration(migrations.Migration):
-    dependencies = [("billing", "0021_late_in_the_east"), ("tenants", "0010_known_zones")]
+    dependencies = [("billing", "0022_corrections_give_back"), ("tenants", "0010_known_zones")]
 
     operations = [
         migrations.RunSQL(ZONE, "DROP FUNCTION headrace_zone(text)"),

@@ -95,6 +95,6 @@ DROP TABLE zone_change, moved, touched;
 
 
 class Migration(migrations.Migration):
-    dependencies = [("billing", "0022_known_zones")]
+    dependencies = [("billing", "0023_known_zones")]
 
     operations = [migrations.RunSQL(MEND, migrations.RunSQL.noop)]
