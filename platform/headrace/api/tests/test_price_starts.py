@@ -25,6 +25,9 @@ from headrace.testing.world import World, drained, records
 from tenants.meters import counters
 
 
+_TWO = dict.fromkeys(("input", "cached_input", "output"), Decimal(2))
+
+
 def book() -> PriceBook:
     with connection.cursor() as cursor:
         cursor.execute(SELECT)
@@ -119,7 +122,7 @@ def test_a_process_that_had_an_old_list_is_put_right_with_its_budgets(world: Wor
         (old.version, Decimal("0.000107"), 107_000),
         (new.version, Decimal("0.000321"), 321_000),
     ]
-    assert key.encode() in valkey.smembers(counters.WANTED)  # type: ignore[operator]
+    assert key.encode() in valkey.smembers(counters.WANTED)
     budget_counters.keep(valkey)
     [counter] = counters.read(valkey, [key])
     assert counter is not None
@@ -145,7 +148,7 @@ def test_a_price_set_for_now_is_told_of_one_that_comes_soon(world: World) -> Non
 def test_no_start_is_earlier_than_every_process_knows_it(world: World, seconds: float) -> None:
     old = world.price()
     with transaction.atomic():
-        price = Price(model=old.model, currency=old.currency, input=2, cached_input=2, output=2)
+        price = Price(model=old.model, currency=old.currency, **_TWO)
         now = database_now()
         price.effective_from = start_of(price, now + timedelta(seconds=seconds))
         price.save()
@@ -171,7 +174,7 @@ def test_a_start_in_the_past_is_refused(world: World) -> None:
 def test_a_transaction_that_takes_its_time_moves_the_start_on(world: World) -> None:
     old = world.price()
     with transaction.atomic():
-        price = Price(model=old.model, currency=old.currency, input=2, cached_input=2, output=2)
+        price = Price(model=old.model, currency=old.currency, **_TWO)
         start_of(price, None)
         price.effective_from = database_now() - timedelta(seconds=3)  # so long ago the beginning was worked out
         price.save()
