@@ -1,20 +1,25 @@
 """Usage that came without a price is priced by corrections, once, and its invoice can be finalised."""
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 import redis
 from django.conf import settings
 from django.db.models import Sum
 
+from billing.budgets import counters
+from billing.budgets.alerts import find_alerts
+from billing.budgets.standing import standings
 from billing.drain import drain_all
 from billing.invoicing.errors import CannotFinalise
 from billing.invoicing.records import records_behind
 from billing.invoicing.tests.making import close, finalise, make_customer, make_price, make_seller, stated, use, utc
 from billing.late_pricing import price_unpriced
 from billing.ledger_check.report import check
-from billing.models import TargetHour, UsageCorrection, UsageHour
+from billing.models import Budget, TargetHour, UsageCorrection, UsageHour
 from billing.tests.stream import connect
+from tenants.models import Tenant
 
 pytestmark = pytest.mark.django_db
 
@@ -103,3 +108,23 @@ def test_it_leaves_the_sums_of_tokens_as_they_were_and_nothing_unpriced() -> Non
     (hour,) = TargetHour.objects.all()
     assert (hour.input_tokens, hour.cached_input_tokens, hour.output_tokens) == (3_000_000, 200_000, 30)
     assert hour.cost == UsageHour.objects.aggregate(Sum("cost"))["cost__sum"] == Decimal("8.42006")
+
+
+def test_budgets_take_it_and_tell_of_it() -> None:
+    """In the period in which it was used: here all time, of one model."""
+    names: dict[str, Any] = {"tenant": Tenant.objects.get(), "period": "total", "hard": False, "thresholds": [50]}
+    budget = Budget.objects.create(name="of-other", amount=Decimal(5), model="other", **names)
+    others = Budget.objects.create(name="of-demo", amount=Decimal(5), model="demo", **names)
+    use("2026-03-05 12:00", model="other", tokens=(1_000_000, 0, 0))
+    with connect() as client:
+        counters.keep(client)
+        assert standings(client, [budget])[0].spent == 0
+        assert find_alerts(client) == []
+        make_price("other", input="3", effective_from=utc("2026-03-20"))
+        price_unpriced(client)
+        counters.keep(client)
+        drain_all(client)
+        assert [one.spent for one in standings(client, [budget, others])] == [3, 0]
+        assert [(alert.budget, alert.threshold) for alert in find_alerts(client)] == [(budget, 50)]
+        report = check(client, spool=settings.HOME / "spool")
+        assert report.is_clean, list(report.as_lines())

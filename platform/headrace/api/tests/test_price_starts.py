@@ -24,7 +24,6 @@ from headrace.testing.web import WebProcess
 from headrace.testing.world import World, drained, records
 from tenants.meters import counters
 
-
 _TWO = dict.fromkeys(("input", "cached_input", "output"), Decimal(2))
 
 
