@@ -28,7 +28,7 @@ from billing.exports.formats import FORMATS, export, file_name
 from billing.exports.record_rows import records_csv
 from billing.invoicing.crediting import credit_invoice
 from billing.invoicing.errors import InvoiceError
-from billing.invoicing.finalising import finalise_invoice
+from billing.invoicing.finalising import boxes_in, finalise_invoice
 from billing.invoicing.records import first_records, records_behind
 from billing.invoicing.voiding import void_invoice
 from billing.models import Invoice, InvoiceLine
@@ -213,7 +213,13 @@ class InvoiceAdmin(GrowingList):
         ),
     )
     def finalise(self, request: HttpRequest, form: Any, object_id: str) -> HttpResponse:
-        return self._do(request, "is finalised", lambda: finalise_invoice(_id_of(object_id)))
+        def finalise() -> Invoice:
+            invoice = finalise_invoice(_id_of(object_id))
+            if warning := boxes_in(invoice):
+                self.message_user(request, warning, messages.WARNING)
+            return invoice
+
+        return self._do(request, "is finalised", finalise)
 
     @action(
         description="Credit",

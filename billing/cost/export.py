@@ -7,6 +7,7 @@ from typing import Any
 from billing.amounts import telling
 from billing.cost.line import Line
 from billing.cost.report import Report
+from billing.pricing import text
 
 COLUMNS = (
     "start", "pool", "model", "cost", "currency", "up hours", "output", "all tokens", "per M output", "per M all",
@@ -49,9 +50,9 @@ def totals(report: Report) -> list[dict[str, Any]]:
         found.append(
             {
                 "currency": currency or None,
-                "cost": str(cost),
-                "charged": None if known is None else str(known),
-                "margin": None if known is None else str(known - cost),
+                "cost": text(cost),
+                "charged": None if known is None else text(known),
+                "margin": None if known is None else text(known - cost),
                 "output_tokens": sum(line.tokens.output for line in lines),
                 "tokens": sum(line.tokens.all for line in lines),
             }
@@ -67,7 +68,7 @@ def _line(line: Line) -> dict[str, Any]:
 
 def _json(value: Any) -> Any:
     if isinstance(value, Decimal):
-        return str(value)
+        return text(value)
     return value.isoformat() if isinstance(value, datetime) else value
 
 

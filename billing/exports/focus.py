@@ -28,7 +28,8 @@ COLUMNS = (
     "ChargePeriodStart", "ConsumedQuantity", "ConsumedUnit", "ContractedCost", "ContractedUnitPrice", "EffectiveCost",
     "InvoiceId", "InvoiceIssuerName", "ListCost", "ListUnitPrice", "PricingCategory", "PricingQuantity", "PricingUnit",
     "ProviderName", "PublisherName", "ResourceId", "ResourceName", "ResourceType", "ServiceCategory", "ServiceName",
-    "ServiceSubcategory", "SkuId", "SkuMeter", "SkuPriceId", "SubAccountId", "SubAccountName", "SubAccountType", "Tags",
+    "ServiceSubcategory", "SkuId", "SkuMeter",
+    "SkuPriceDetails", "SkuPriceId", "SubAccountId", "SubAccountName", "SubAccountType", "Tags",
 )  # fmt: skip
 NUMBERS = (
     "BilledCost", "ConsumedQuantity", "ContractedCost", "ContractedUnitPrice", "EffectiveCost", "ListCost",
@@ -101,12 +102,18 @@ def _usage(line: Content) -> dict[str, Any]:
         "ResourceType": "Model",
         "SkuId": sku,
         "SkuMeter": _METERS[line["token_class"]],
+        "SkuPriceDetails": json.dumps(_price_details(line), sort_keys=True),
         "SkuPriceId": f"{line['price']}/{line['token_class']}",
         "SubAccountId": line["project"],
         "SubAccountName": line["project"],
         "SubAccountType": "Project",
         "Tags": json.dumps({"headrace/project": line["project"], "headrace/model": line["model"]}, sort_keys=True),
     }
+
+
+def _price_details(line: Content) -> dict[str, str]:
+    """What this price is of, never its amount. FOCUS names no property of tokens: a provider's own begin with x_."""
+    return {"x_Model": line["model"], "x_TokenClass": _METERS[line["token_class"]]}
 
 
 def _other(line: Content) -> dict[str, Any]:

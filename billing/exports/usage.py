@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.db.models import F, QuerySet
 
+from billing import pricing
 from billing.models import DroppedMonth, UsageCorrection, UsageRecord
 from billing.models.usage_record import Usage
 from billing.partitions import month_span
@@ -92,4 +93,9 @@ def _iso(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
-_TEXTS: dict[str, Callable[[Any], str]] = {"request_id": str, "cost": str, "admitted_at": _iso, "finished_at": _iso}
+_TEXTS: dict[str, Callable[[Any], str]] = {
+    "request_id": str,
+    "cost": pricing.text,
+    "admitted_at": _iso,
+    "finished_at": _iso,
+}

@@ -13,8 +13,9 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
+from billing.exports.pdf import unprintable
 from billing.invoicing import blockers, drafting
-from billing.invoicing.content import content_of, hash_of
+from billing.invoicing.content import content_of, hash_of, stated_by
 from billing.invoicing.errors import CannotFinalise, InvoiceError, NotPossible
 from billing.invoicing.locking import lock_invoices
 from billing.models import BillingAccount, Invoice, LateUsage, LegalEntity, UsageRecord
@@ -47,6 +48,8 @@ def finalise_all(*, now: datetime | None = None, client: "redis.Redis | None" = 
     for invoice in due.order_by("period_start", "tenant", "currency"):
         try:
             done.invoices.append(finalise_invoice(invoice.pk, now=now, client=client))
+            if warning := boxes_in(done.invoices[-1]):
+                log.warning("%s", warning)
         except CannotFinalise as error:
             codes = tuple(dict.fromkeys(reason.code for reason in error.reasons))
             done.waiting.append(Waiting(invoice, codes, str(error)))
@@ -107,6 +110,17 @@ def finalise_invoice(
     account = BillingAccount.objects.select_related("legal_entity").get(tenant=tenant_slug)
     number_and_copy(invoice, account, now)
     return invoice
+
+
+def boxes_in(invoice: Invoice) -> str:
+    """What to tell whoever finalised `invoice` where its PDF has boxes for characters; "" where it has none."""
+    characters = unprintable(stated_by(invoice))
+    if not characters:
+        return ""
+    return (
+        f"The PDF of {invoice} shows boxes for {' '.join(characters[:20])}: no font has them. "
+        "Name a folder of fonts that do in HEADRACE_INVOICE_FONTS."
+    )
 
 
 def number_and_copy(invoice: Invoice, account: BillingAccount, now: datetime) -> None:

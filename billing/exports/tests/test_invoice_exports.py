@@ -142,8 +142,9 @@ def test_it_adds_up_to_the_payable_amount_in_focus(invoice: Invoice) -> None:
             assert quantity * D(row["ListUnitPrice"]) == D(row["ListCost"])
             assert abs(D(row["ContractedCost"]) - D(row["BilledCost"])) <= D("0.005")
             assert json.loads(row["Tags"])["headrace/project"] == row["SubAccountId"]
+            assert json.loads(row["SkuPriceDetails"]) == {"x_Model": row["ResourceId"], "x_TokenClass": row["SkuMeter"]}
         else:
-            assert row["SkuId"] == row["ConsumedQuantity"] == ""
+            assert row["SkuId"] == row["ConsumedQuantity"] == row["SkuPriceDetails"] == ""
     (own,) = [row for row in rows if row["SkuPriceId"] == "demo@2/output"]
     assert (own["ContractedUnitPrice"], own["ListUnitPrice"], own["SubAccountId"]) == ("1.5", "2", "batch")
     (late,) = [row for row in rows if row["ChargeClass"] == "Correction"]

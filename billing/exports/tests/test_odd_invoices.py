@@ -14,9 +14,12 @@ from pytest_django import Settings
 
 from billing.exports.cells import text_cell
 from billing.exports.formats import FORMATS, export
+from billing.exports.pdf import unprintable
 from billing.exports.record_rows import records_csv
+from billing.invoicing.content import stated_by
 from billing.invoicing.crediting import credit_invoice
 from billing.invoicing.errors import CannotFinalise
+from billing.invoicing.finalising import boxes_in
 from billing.invoicing.tests.making import close, finalise, make_customer, make_price, make_seller, stated, use, utc
 from billing.invoicing.voiding import void_invoice
 from billing.models import Credit, Invoice, InvoiceLine
@@ -199,3 +202,17 @@ def test_it_takes_an_operators_fonts_for_what_its_own_do_not_know(settings: Sett
     assert not has_the_font()
     settings.INVOICE_FONTS = str(folder)
     assert has_the_font()
+
+
+@pytest.mark.parametrize(
+    ("name", "boxed"),
+    [("Stra\u00dfe \u03a9 \u0416 \u05e9 \u0639 \u0905", []), ("\u6a21\u578b \u0e01", ["\u6a21", "\u578b", "\u0e01"])],
+)
+def test_whoever_finalises_is_told_of_characters_that_print_as_boxes(name: str, boxed: list[str]) -> None:
+    make_seller()
+    make_customer(name=name)
+    use("2026-03-05 12:00", make_price("chat"), tokens=(1_000_000, 1, 1))
+    invoice = finalise(close(utc("2026-04-02"))[0])
+    assert unprintable(stated_by(invoice)) == boxed
+    told = boxes_in(invoice)
+    assert told == "" if not boxed else f"boxes for {' '.join(boxed)}:" in told

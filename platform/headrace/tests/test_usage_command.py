@@ -4,12 +4,14 @@ import csv
 import io
 import json
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from billing import pricing
 from billing.drain import drain_all
 from billing.tests.stream import append, connect, usage_event
 from tenants.models import Tenant
@@ -142,3 +144,11 @@ def test_it_aligns_a_table() -> None:
 def test_it_refuses_what_it_does_not_understand(arguments: list[str]) -> None:
     with pytest.raises(CommandError):
         usage(*arguments)
+
+
+@pytest.mark.parametrize("cost", ["0.000000000000", "0.000000000198", "12345678901.000000000001"])
+def test_a_cost_is_plain_digits_in_every_form(cost: str) -> None:
+    ledger(usage_event(cost=cost, cost_nano=pricing.nano(Decimal(cost))))
+    (record,) = usage()
+    (row,) = csv.DictReader(io.StringIO(usage(form="csv")))
+    assert (record["cost"], row["cost"]) == (cost, cost)

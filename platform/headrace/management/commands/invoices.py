@@ -19,7 +19,7 @@ from billing.invoicing.blockers import DEAD_LETTERS
 from billing.invoicing.closing import close_all
 from billing.invoicing.crediting import credit_invoice
 from billing.invoicing.errors import InvoiceError
-from billing.invoicing.finalising import finalise_all, finalise_invoice
+from billing.invoicing.finalising import boxes_in, finalise_all, finalise_invoice
 from billing.invoicing.records import records_behind
 from billing.invoicing.voiding import void_invoice
 from billing.models import Invoice
@@ -101,12 +101,18 @@ class Command(BaseCommand):
         if not options["invoice"]:
             done = finalise_all()
             self._table([_row(invoice) for invoice in done.invoices])
+            self._warn_of_boxes(done.invoices)
             self._fail(f"{waiting.invoice} waits: {waiting.why}" for waiting in done.waiting)
             return
         done_here = [
             finalise_invoice(one.pk, now=timezone.now(), accept=options["accept"]) for one in options["invoice"]
         ]
         self._table([_row(invoice) for invoice in done_here])
+        self._warn_of_boxes(done_here)
+
+    def _warn_of_boxes(self, invoices: list[Invoice]) -> None:
+        for warning in filter(None, map(boxes_in, invoices)):
+            self.stderr.write(self.style.WARNING(warning))
 
     def _void(self, options: dict[str, Any]) -> None:
         self._table([_row(void_invoice(options["invoice"].pk, reason=options["reason"]))])
