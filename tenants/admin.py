@@ -165,7 +165,7 @@ class ProjectAdmin(ModelAdmin):
     search_fields = ("slug", "name", "tenant__slug")
     autocomplete_fields = ("tenant",)
     readonly_fields = ("created_at",)
-    fieldsets = ((None, {"fields": [("tenant", "slug"), ("name", "created_at")]}), LIMITS)
+    fieldsets = ((None, {"fields": [("tenant", "slug"), ("name", "weight"), ("created_at",)]}), LIMITS)
     list_select_related = ("tenant",)
     list_fullwidth = True
 

@@ -19,7 +19,7 @@ SELECTS = {
         f"SELECT slug, currency, time_zone, weight, cached_input_weight, suspended_at, {_limits} FROM tenants_tenant",
         "slug",
     ),
-    "tenants_project": (f"SELECT id, slug, {_limits} FROM tenants_project", "id"),
+    "tenants_project": (f"SELECT id, slug, {_limits}, weight FROM tenants_project", "id"),
     "tenants_apikey": (
         "SELECT public_id, digest, tenant_id, project_id, models, priority, expires_at, revoked_at,"
         f" {_limits} FROM tenants_apikey",
@@ -33,10 +33,10 @@ SELECTS = {
 class Principal(msgspec.Struct):
     """Who calls: a key, its project and tenant, and the limits above it.
 
-    weight: the tenant's share of busy replicas. models: the public names it may call, None = all. meters: key's,
-    project's, tenant's. The largest prompt and output are the tightest of the three, None = unlimited.
-    cached_input_weight: what a cached input token counts in tokens a minute. by_model: the principal as it is for the
-    models that have limits of their own.
+    weight: the tenant's share of busy replicas; project_weight: the project's of that. models: the public names it may
+    call, None = all. meters: key's, project's, tenant's. The largest prompt and output are the tightest of the three,
+    None = unlimited. cached_input_weight: what a cached input token counts in tokens a minute. by_model: the principal
+    as it is for the models that have limits of their own.
     """
 
     tenant: str
@@ -53,6 +53,7 @@ class Principal(msgspec.Struct):
     expires_at: float | None
     usable: bool
     cached_input_weight: float = 1
+    project_weight: float = 1.0
     by_model: dict[str, "Principal"] = {}
 
     def for_model(self, model: str) -> "Principal":
@@ -152,9 +153,13 @@ class Keyring:
         tenant = self._rows["tenants_tenant"][tenant_slug]
         _, currency, time_zone, weight, cached_weight, suspended_at, *tenant_limits = tenant
         _, project, *project_limits = self._rows["tenants_project"][str(project_id)]
+        of_project, project_weight = project_limits[: len(LIMIT_FIELDS)], project_limits[len(LIMIT_FIELDS) :]
+            project_limits[: len(LIMIT_FIELDS)],
+            (*project_limits[len(LIMIT_FIELDS) :], 1)[0],
+        )
         scopes = {
             ("key", public_id): dict(zip(LIMIT_FIELDS, key_limits, strict=True)),
-            ("project", f"{tenant_slug}/{project}"): dict(zip(LIMIT_FIELDS, project_limits, strict=True)),
+            ("project", f"{tenant_slug}/{project}"): dict(zip(LIMIT_FIELDS, of_project, strict=True)),
             ("tenant", tenant_slug): dict(zip(LIMIT_FIELDS, tenant_limits, strict=True)),
         }
         principal = Principal(
@@ -163,6 +168,7 @@ class Keyring:
             time_zone=time_zone,
             weight=float(weight),
             project=project,
+            project_weight=float(project_weight[0]) if project_weight else 1.0,
             key=public_id,
             models=frozenset(models) if models else None,
             priority=priority,

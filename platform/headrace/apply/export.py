@@ -122,6 +122,7 @@ def _tenant(tenant: Tenant) -> Document:
             {
                 "slug": p.slug,
                 "name": p.name,
+                **({} if p.weight == 1 else {"weight": p.weight}),
                 **_limits(p, of_models, project=p.slug),
                 **written(budgets, project=p.slug),
             }

@@ -35,7 +35,7 @@ BUDGET = Kind(
     short="amount",
 )
 
-PROJECT = Kind("project", "slug", {"name": text}, groups=LIMITS, children={"budgets": BUDGET})
+PROJECT = Kind("project", "slug", {"name": text, "weight": amount}, groups=LIMITS, children={"budgets": BUDGET})
 
 MEMBER = Kind("member", "email", {"role": text}, short="role")
 

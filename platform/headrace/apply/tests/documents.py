@@ -56,7 +56,8 @@ tenants:
       monthly: 2500.5
       extra: {amount: 1, period: day, hard: false, thresholds: [], increase: {amount: 0.5, until: 2199-01-01T00:00:00Z}}
     projects:
-      web: {name: Web, limits: {output_tokens_per_minute: 1_000}, budgets: [{name: web, amount: 9, model: demo}]}
+      web: {name: Web, weight: 3, limits: {output_tokens_per_minute: 1_000},
+            budgets: [{name: web, amount: 9, model: demo}]}
       batch:
     members: {alice@acme.test: owner, bob@acme.test: developer}
     keys:
