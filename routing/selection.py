@@ -170,6 +170,16 @@ class Selection:
         reading = self._picture.reading(replica)
         return reading.is_usable, reading.is_last_resort, reading.kv_tokens
 
+    def capacity(self, replica: str) -> int | None:
+        """The most tokens it should hold; None: any number."""
+        tokens = self._picture.reading(replica).kv_tokens
+        return None if tokens is None else round(tokens * self._room_factor)
+
+    def choice_of(self, target: Target, replica: Replica, want: Want) -> Choice:
+        """That replica, chosen by others without a ranking, which took for it what a cache that has nothing needs."""
+        candidate = msgspec.structs.replace(self._candidate(replica.name, want), need=want.need(0))
+        return Choice(target, replica, candidate, Ranked(replica.name, 0.0), want)
+
     def candidates(self, replicas: Iterable[Replica], want: Want) -> list[Candidate]:
         """The replicas as a policy sees them."""
         return [self._candidate(replica.name, want) for replica in replicas]
@@ -183,7 +193,7 @@ class Selection:
             load=self._held.tokens(name),
             found=work.found,
             unread=work.unread,
-            capacity=None if reading.kv_tokens is None else round(reading.kv_tokens * self._room_factor),
+            capacity=self.capacity(name),
             need=want.need(overlap),
             kv_used=reading.kv_used,
             running=reading.running,

@@ -152,14 +152,11 @@ class Keyring:
         public_id, _, tenant_slug, project_id, models, priority, expires_at, revoked_at, *key_limits = key
         tenant = self._rows["tenants_tenant"][tenant_slug]
         _, currency, time_zone, weight, cached_weight, suspended_at, *tenant_limits = tenant
-        _, project, *project_limits = self._rows["tenants_project"][str(project_id)]
-        of_project, project_weight = project_limits[: len(LIMIT_FIELDS)], project_limits[len(LIMIT_FIELDS) :]
-            project_limits[: len(LIMIT_FIELDS)],
-            (*project_limits[len(LIMIT_FIELDS) :], 1)[0],
-        )
+        _, project, *project_row = self._rows["tenants_project"][str(project_id)]
+        project_limits, project_weight = project_row[: len(LIMIT_FIELDS)], project_row[len(LIMIT_FIELDS) :]
         scopes = {
             ("key", public_id): dict(zip(LIMIT_FIELDS, key_limits, strict=True)),
-            ("project", f"{tenant_slug}/{project}"): dict(zip(LIMIT_FIELDS, of_project, strict=True)),
+            ("project", f"{tenant_slug}/{project}"): dict(zip(LIMIT_FIELDS, project_limits, strict=True)),
             ("tenant", tenant_slug): dict(zip(LIMIT_FIELDS, tenant_limits, strict=True)),
         }
         principal = Principal(

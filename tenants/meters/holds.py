@@ -186,18 +186,26 @@ def _levels(meters: list[Meter], answer: list[Any]) -> list[Level]:
 
 
 async def move(
-    client: "redis.asyncio.Redis", *, request_id: str, step: int, taken: Taken, record: bytes, progress: bytes
+    client: "redis.asyncio.Redis",
+    *,
+    request_id: str,
+    step: int,
+    taken: Taken,
+    record: bytes,
+    progress: bytes,
+    priority: str = "",
 ) -> None:
     """Have the hold keep `taken` instead of what it holds, all of it or as before. May be repeated by `step`.
 
     A meter in both stays as it is held; others are given back unused, or taken. step: 1 for a request's first move, one
-    more for each further. record, progress: what a reaper would settle it with from now on.
+    more for each further. record, progress: what a reaper would settle it with from now on. priority: its class: in a
+    pool where it has no room yet it does not pass those of its own class and above who wait; "": nobody.
     Raises NotHeld (the next step may go elsewhere), Gone; redis.RedisError when Redis does not answer.
     """
     hold, _, tombstone = _keys(request_id)
     rooms = [] if taken.room is None else [taken.rooms[taken.room][0]]
     keys = [hold, tombstone, *(meter.key for meter in [*taken.meters, *rooms])]
-    answer = await MOVE.call(client, keys, [step, record, progress, taken.as_json()])
+    answer = await MOVE.call(client, keys, [step, record, progress, taken.as_json(), priority])
     if answer[0] != b"moved":
         raise _not_held(taken, answer) or Gone(request_id)
 

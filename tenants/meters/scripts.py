@@ -9,7 +9,8 @@ import redis
 import redis.asyncio
 
 _LUA = files(__package__) / "lua"
-_COMMON = "".join((_LUA / f"{name}.lua").read_text() for name in ("exact", "kinds", "budgets", "queue"))
+_LIBRARIES = ("exact", "kinds", "budgets", "rooms", "crowding", "queue")
+_COMMON = "".join((_LUA / f"{name}.lua").read_text() for name in _LIBRARIES)
 
 Argument = str | bytes | int
 

@@ -10,7 +10,7 @@ from headrace.api.exchange import Exchange
 from headrace.api.fit import Fit, Place, default_output
 from headrace.api.gateway import Gateway
 from headrace.api.holding import count_prompt, hold
-from headrace.api.places import MOST_ROOMS, check_unknown, first_places
+from headrace.api.places import check_unknown, first_places
 from headrace.api.refusals import largest_output, no_price, refusal
 from routing.catalog import Route
 from tenants.keyring import Principal
@@ -52,7 +52,7 @@ async def admit(
     principal = principal.for_model(chat.model)
     check_unknown(chat, route)
     gateway.quarantine.require_allowed(principal, chat)
-    found = first_places(gateway, principal, chat, route)[:MOST_ROOMS]
+    found = first_places(gateway, principal, chat, route)
     found = await _near_the_end(gateway, principal, chat, route, found)
     counted: int | None = None
     for tries in range(1, _MOST_TRIES + 1):

@@ -18,6 +18,7 @@ from engines.load.outcomes import Outcomes
 from engines.load.picture import REFRESH_SECONDS, Picture
 from headrace.api import metrics
 from headrace.api.estimate import Estimator
+from headrace.api.fleet_rooms import FleetRooms
 from headrace.api.placing import Placing
 from headrace.api.pulse import Pulse
 from headrace.api.quarantine import SharedQuarantine
@@ -69,7 +70,8 @@ class Gateway:
         self.spool = Spool(settings.HOME / "spool", self.redis)
         self.withdrawals = Withdrawals(self.redis)
         self.pulse = Pulse(self.redis, self.estimator, lease_seconds=settings.LEASE_SECONDS)
-        self.queueing = Queueing(settings.REDIS_URL, self.redis)
+        self.rooms = FleetRooms(self.snapshot, self.placing.selection, self.breakers)
+        self.queueing = Queueing(settings.REDIS_URL, self.redis, self.rooms.of)
         self.settler = Settler(
             client=self.client,
             estimator=self.estimator,

@@ -10,6 +10,7 @@ from headrace.api.errors import ApiError, lease_lost
 from headrace.api.exchange import Exchange
 from headrace.api.fit import Place
 from headrace.api.gateway import Gateway
+from headrace.api.places import PREFERRED
 from headrace.api.turn import busy, take_place, too_many, waiter_of
 from routing.catalog import Replica
 from tenants.meters import holds
@@ -48,8 +49,8 @@ async def _give_back(gateway: Gateway, exchange: Exchange, taking: "asyncio.Task
 
 
 async def _take(gateway: Gateway, exchange: Exchange, found: list[Place]) -> list[Level]:
-    waiter = waiter_of(gateway, exchange)
-    if waiter:  # it may be told of room before it is told that it waits
+    waiter = waiter_of(gateway, exchange, found)
+    if waiter.most:  # it may be told of room before it is told that it waits
         gateway.queueing.expect(exchange.id, exchange.target.name)
     is_waiting = False
     try:
@@ -75,7 +76,7 @@ async def _take(gateway: Gateway, exchange: Exchange, found: list[Place]) -> lis
         if not is_waiting:
             gateway.queueing.forget(exchange.id)
     if is_waiting:
-        exchange.waits_for = found
+        exchange.waits_for, exchange.taken.rooms = found[:PREFERRED], []
     elif exchange.taken.room is not None:
         take_place(gateway, exchange, found[exchange.taken.room])
     return levels

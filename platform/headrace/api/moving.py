@@ -10,7 +10,7 @@ from headrace.api.errors import ApiError, lease_lost
 from headrace.api.exchange import Exchange
 from headrace.api.fit import Fit, Place
 from headrace.api.gateway import Gateway
-from headrace.api.places import MOST_ROOMS, places
+from headrace.api.places import PREFERRED, places
 from headrace.api.turn import wait_for_room, waiter_of
 from routing.catalog import Replica
 from routing.selection import Choice
@@ -18,6 +18,7 @@ from tenants.meters import holds
 from tenants.meters.waiting import Waiter
 
 _encode = msgspec.json.encode
+_FULL_ASKED = 4
 
 
 def next_places(gateway: Gateway, exchange: Exchange, tried: list[Replica]) -> Iterator[Place]:
@@ -38,7 +39,10 @@ def next_places(gateway: Gateway, exchange: Exchange, tried: list[Replica]) -> I
 
 async def move(gateway: Gateway, exchange: Exchange, tried: list[Replica]) -> bool:
     """Have the hold and the exchange go to the next place that takes them; False where none does. Raises ApiError."""
-    for choice, fit in next_places(gateway, exchange, tried):
+    found = list(next_places(gateway, exchange, tried))
+    likely = [place for place in found if place[0].candidate.has_room]
+    # Each is a question to Redis: of those that look full only a few are asked.
+    for choice, fit in likely + [place for place in found if not place[0].candidate.has_room][:_FULL_ASKED]:
         # Not to be cut off halfway: whoever settles has to know whether it is done.
         said = await asyncio.shield(gateway.background(_move_hold(gateway, exchange, choice)))
         if _is_moved(said):
@@ -62,6 +66,7 @@ async def _move_hold(gateway: Gateway, exchange: Exchange, choice: Choice) -> st
             taken=taken,
             record=_encode(record),
             progress=_encode(progress),
+            priority=exchange.priority,
         )
     except holds.Gone:
         return "gone"
@@ -76,9 +81,9 @@ async def _move_hold(gateway: Gateway, exchange: Exchange, choice: Choice) -> st
 async def wait(gateway: Gateway, exchange: Exchange, tried: list[Replica]) -> bool:
     """Have the exchange wait its turn for another place, all of which are full; False where it may not. Raises
     ApiError."""
-    found = list(next_places(gateway, exchange, tried))[:MOST_ROOMS]
-    waiter = waiter_of(gateway, exchange)
-    if not found or waiter is None:
+    found = list(next_places(gateway, exchange, tried))
+    waiter = waiter_of(gateway, exchange, found, tried=tried)
+    if not found or not waiter.most:
         return False
     gateway.queueing.expect(exchange.id, found[0][0].target.name)
     said = await asyncio.shield(gateway.background(_rejoin(gateway, exchange, found, waiter)))
@@ -88,7 +93,7 @@ async def wait(gateway: Gateway, exchange: Exchange, tried: list[Replica]) -> bo
     gateway.placing.ended(exchange)
     exchange.step = exchange.moves
     exchange.attempt_at = None  # nobody is late: nobody was asked
-    await wait_for_room(gateway, exchange, found, tried=tried)
+    await wait_for_room(gateway, exchange, found[:PREFERRED])
     return True
 
 
@@ -113,7 +118,7 @@ async def _rejoin(gateway: Gateway, exchange: Exchange, found: list[Place], wait
         return "full"
     except redis.RedisError:
         return "away"
-    exchange.taken = taken
+    exchange.taken = msgspec.structs.replace(taken, rooms=[])
     return "waits"
 
 

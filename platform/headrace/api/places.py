@@ -12,8 +12,8 @@ from routing.selection import Want
 from tenants.keyring import Principal
 
 FALLBACK = b"x-headrace-fallback"
-# So many replicas, the best ranked, are offered to the script that takes one of them.
-MOST_ROOMS = 16
+# Who waits prefers so many, the best ranked (PREFERRED in tenants/meters/lua/rooms.lua); it may take any other too.
+PREFERRED = 4
 
 
 def fallback_of(wished: str) -> bool:
@@ -71,6 +71,15 @@ def places(
     for choice in sorted(choices, key=lambda choice: choice.target != first) if first else choices:
         if fit := fits[id(choice.target)]:
             yield choice, fit
+
+
+def open_targets(
+    gateway: Gateway, principal: Principal, chat: ChatRequest, route: Route, want: Want, *, first: Target
+) -> list[tuple[Target, Fit]]:
+    """The targets that may take the chat, by its size, and how it fits there; best first, `first` before others."""
+    targets = sorted(_targets(gateway, chat, route, want), key=lambda target: target.name != first.name)
+    fits = ((target, _fit_or(gateway, principal, chat, route, target, [])) for target in targets)
+    return [(target, fit) for target, fit in fits if fit]
 
 
 def _targets(gateway: Gateway, chat: ChatRequest, route: Route, want: Want) -> list[Target]:

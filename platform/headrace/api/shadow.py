@@ -122,7 +122,7 @@ def _drafted(gateway: Gateway, exchange: Exchange, found: list[Place]) -> Exchan
         request_id=request_id,
         chat=msgspec.structs.replace(exchange.chat, stream=False, include_usage=False),
         principal=exchange.principal,
-        # Where there is no room for it, there is no copy.
+        # Where there is no room for it, or somebody waits, there is no copy.
         route=msgspec.structs.replace(exchange.route, queue_length=0),
         priority=CLASSES[-1],
         choice=choice,

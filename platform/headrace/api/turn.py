@@ -14,7 +14,8 @@ from headrace.api.offer import Offer
 from routing.catalog import Replica
 from routing.fairness.order import CLASSES, cost
 from tenants.meters.holds import Gone
-from tenants.meters.waiting import Waiter
+from tenants.meters.meter import room_key
+from tenants.meters.waiting import EVICTED, Waiter
 
 PRIORITY = b"x-headrace-priority"
 _LEVEL_STEP = 20
@@ -37,11 +38,11 @@ def level_of(priority: str) -> int:
     return _LEVEL_STEP * (len(CLASSES) - 1 - CLASSES.index(priority))
 
 
-def waiter_of(gateway: Gateway, exchange: Exchange) -> Waiter | None:
-    """How it waits if no replica has room; None where the route lets nobody wait."""
-    if not exchange.route.queue_length:
-        return None
+def waiter_of(gateway: Gateway, exchange: Exchange, found: list[Place], *, tried: Sequence[Replica] = ()) -> Waiter:
+    """How it waits if no replica of `found` has room. tried: replicas that are offered no more."""
     want, who = exchange.choice.want, exchange.principal
+    is_last_resort = bool(found) and not gateway.rooms.is_usable(found[0][0].replica)
+    targets = (choice.target.name for choice, _ in found)
     return Waiter(
         tenant=who.tenant,
         priority=exchange.priority,
@@ -50,24 +51,28 @@ def waiter_of(gateway: Gateway, exchange: Exchange) -> Waiter | None:
         weight=who.weight,
         patience=round(exchange.route.queue_timeout * 1000 * _PATIENCE),
         most=exchange.route.queue_length,
+        project=who.project,
+        project_weight=who.project_weight,
+        need=str(want.need(0)),
+        lists=gateway.rooms.names(exchange.route.model, targets, is_last_resort=is_last_resort),
+        barred=[room_key(replica.name) for replica in tried],
     )
 
 
-async def wait_for_room(
-    gateway: Gateway, exchange: Exchange, found: list[Place], *, tried: Sequence[Replica] = ()
-) -> None:
-    """Wait, no longer than the route allows, until a replica of `found` has room and it is the request's turn.
+async def wait_for_room(gateway: Gateway, exchange: Exchange, found: list[Place]) -> None:
+    """Wait, no longer than the route allows, until a replica has room and it is the request's turn.
 
-    tried: replicas that are offered no more.
-    Raises ApiError when the time is over. Whatever ends the wait, settling the request takes it out of the queue.
+    found: the places it prefers.
+    Raises ApiError when the time is over, or it had to make room in the queue. Whatever ends the wait, settling the
+    request takes it out of the queue.
     """
     began, route = time.monotonic(), exchange.route
     before = exchange.event.queue_ms
     most = min(route.queue_timeout - before / 1000, exchange.admitted_at + route.total_timeout - began)
-    offer = Offer(gateway, exchange, found, tried=tried)
+    offer = Offer(gateway, exchange, found)
     metrics.WAITING.labels(route.model).inc()
     try:
-        key = await gateway.queueing.room(exchange.id, seconds=max(0.0, most), look=offer.look)
+        key = await gateway.queueing.room(exchange.id, seconds=max(0.0, most), offer=offer)
     except (redis.RedisError, Gone):
         raise ApiError("redis_unavailable", "Limits cannot be checked right now.", retry_after=1) from None
     finally:
@@ -75,6 +80,8 @@ async def wait_for_room(
         exchange.event.queue_ms = before + round((time.monotonic() - began) * 1000)
     if key is None:
         raise busy(exchange)
+    if key == EVICTED:
+        raise crowded_out(exchange)
     room, place = offer.at(key)
     exchange.taken.rooms, exchange.taken.room = [room], 0
     take_place(gateway, exchange, place)
@@ -93,6 +100,17 @@ def busy(exchange: Exchange) -> ApiError:
     """What a client is told that cannot wait, or has waited long enough."""
     again = min(30.0, max(1.0, exchange.route.queue_timeout / 4))
     return ApiError("no_capacity", "All replicas of this model are busy.", retry_after=again)
+
+
+def crowded_out(exchange: Exchange) -> ApiError:
+    """What a client is told whose request waited, until another's had more right to its place."""
+    again = min(30.0, max(1.0, exchange.route.queue_timeout / 4))
+    return ApiError(
+        "rate_limit_exceeded",
+        f"The queue for '{exchange.chat.model}' is full, and this project or its tenant has more requests waiting than"
+        " others: this one, the newest of them, made room for another's. Try again later, or send fewer at a time.",
+        retry_after=again,
+    )
 
 
 def too_many(exchange: Exchange) -> ApiError:

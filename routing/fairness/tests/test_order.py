@@ -75,3 +75,32 @@ def test_leaving_leaves_nothing() -> None:
     order.leave("acme 1")
     order.leave("acme 2")
     assert (order.turns(), len(order)) == ([], 0)
+
+
+def test_a_tenants_projects_share_by_weight_and_its_own_share_stays() -> None:
+    order = FairOrder()
+    for number in range(400):
+        for project, weight in (("big", 3.0), ("small", 1.0)):
+            order.join(
+                f"{project} {number}",
+                tenant="acme",
+                priority="standard",
+                cost=100,
+                project=project,
+                project_weight=weight,
+            )
+    fill(order, "globex", 400)
+    got = serve(order, 400)
+    assert got["globex"] == 200
+    assert abs(got["big"] - 150) <= 1
+    assert got["big"] + got["small"] == 200
+
+
+def test_a_project_that_comes_back_has_saved_nothing_up() -> None:
+    order = FairOrder()
+    for number in range(200):
+        order.join(f"busy {number}", tenant="acme", priority="standard", cost=100, project="busy")
+    serve(order, 100)
+    for number in range(100):
+        order.join(f"late {number}", tenant="acme", priority="standard", cost=100, project="late")
+    assert serve(order, 50) == {"busy": 25, "late": 25}

@@ -13,9 +13,10 @@ from hypothesis import settings as quick
 from routing.fairness.order import CEILING, CLASSES, FairOrder
 
 LUA = files("tenants.meters") / "lua"
-QUEUE = (LUA / "queue.lua").read_text()
+QUEUE = "".join((LUA / f"{name}.lua").read_text() for name in ("kinds", "rooms", "crowding", "queue"))
 POOL, ROOM = "h100", "hr:m:room:h100/r1"
 NOW = 1000
+WEIGHTS = {"x": 2, "y": 0.5}  # of projects
 
 
 class Queue:
@@ -30,11 +31,19 @@ class Queue:
         return self.redis.eval(f"{QUEUE}\n{code}", 0, *arguments)
 
     def join(
-        self, name: str, tenant: str, priority: str, cost: float, need: int = 100, keeps_from: int = NOW + 1
+        self,
+        name: str,
+        tenant: str,
+        priority: str,
+        cost: float,
+        need: int = 100,
+        keeps_from: int = NOW + 1,
+        project: str = "main",
     ) -> None:
         self.redis.hset(f"hr:hold:{name}", mapping={"meters": "[]", "expires": NOW + 1})
         place = ["room", ROOM, str(self.limit), str(need), "room"]
         waiter = {"t": tenant, "c": priority, "w": 1, "v": cost, "ch": "grants", "p": [place], "a": keeps_from}
+        waiter |= {"r": project, "rw": WEIGHTS.get(project, 1)}
         self.run("queue.join(ARGV[1], ARGV[2], ARGV[3])", POOL, name, json.dumps(waiter))
 
     def leave(self, name: str) -> None:
@@ -67,7 +76,14 @@ class Queue:
 
 moves = st.lists(
     st.one_of(
-        st.tuples(st.just("join"), st.sampled_from("abc"), st.sampled_from(CLASSES), st.integers(1, 50), st.booleans()),
+        st.tuples(
+            st.just("join"),
+            st.sampled_from("abc"),
+            st.sampled_from("xy"),
+            st.sampled_from(CLASSES),
+            st.integers(1, 50),
+            st.booleans(),
+        ),
         st.tuples(st.just("leave"), st.integers(0, 30)),
         st.tuples(st.just("free"), st.integers(0, 30)),
         st.tuples(st.just("used"), st.integers(0, 30), st.integers(-40, 40)),
@@ -80,17 +96,18 @@ moves = st.lists(
 @quick(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_it_goes_by_the_rule(moves: list[tuple[Any, ...]]) -> None:
     queue, order = Queue(limit=400), FairOrder()
-    asked: dict[str, tuple[str, str]] = {}
+    asked: dict[str, tuple[str, str, str]] = {}
     running: list[str] = []
     for number, (verb, *rest) in enumerate(moves):
         waiting = sorted(queue.waiting())
         if verb == "join":
-            tenant, priority, cost, is_patient = rest
+            tenant, project, priority, cost, is_patient = rest
             keeps_from = NOW + 1 if is_patient else NOW
             name = f"{number:03d}"
-            asked[name] = (tenant, priority)
-            queue.join(name, tenant, priority, cost, keeps_from=keeps_from)
-            order.join(name, tenant=tenant, priority=priority, cost=cost, keeps_from=keeps_from)
+            asked[name] = (tenant, priority, project)
+            queue.join(name, tenant, priority, cost, keeps_from=keeps_from, project=project)
+            terms = {"project": project, "project_weight": WEIGHTS[project]}
+            order.join(name, tenant=tenant, priority=priority, cost=cost, keeps_from=keeps_from, **terms)
         elif verb == "leave" and waiting:
             name = waiting[rest[0] % len(waiting)]
             queue.leave(name)
@@ -98,9 +115,12 @@ def test_it_goes_by_the_rule(moves: list[tuple[Any, ...]]) -> None:
         elif verb == "free" and running:
             queue.free(running.pop(rest[0] % len(running)))
         elif verb == "used" and running:
-            tenant, priority = asked[running[rest[0] % len(running)]]
-            queue.run("queue.serve(ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]))", POOL, priority, tenant, rest[1])
-            order.served(tenant, priority, rest[1])
+            tenant, priority, project = asked[running[rest[0] % len(running)]]
+            arguments = (POOL, priority, tenant, rest[1], project, WEIGHTS[project])
+            queue.run(
+                "queue.serve(ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]))", *arguments
+            )
+            order.served(tenant, priority, rest[1], project=project, project_weight=WEIGHTS[project])
         held = queue.held
         queue.grant()
         while (turn := _fitting(order, asked, held, queue.limit)) is not None:
@@ -116,7 +136,7 @@ def test_it_goes_by_the_rule(moves: list[tuple[Any, ...]]) -> None:
     assert [key for key in map(str, queue.redis.keys("hr:q:*")) if not key.endswith(":s")] == []
 
 
-def _fitting(order: FairOrder, asked: dict[str, tuple[str, str]], held: int, limit: int) -> str | None:
+def _fitting(order: FairOrder, asked: dict[str, tuple[str, str, str]], held: int, limit: int) -> str | None:
     for turn in order.turns():
         if held == 0 or held + 100 <= limit * (1 if order.is_owed(turn) else CEILING[asked[turn][1]]):
             return turn

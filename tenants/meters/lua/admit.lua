@@ -2,8 +2,8 @@
 -- KEYS: hold, index of holds, tombstone, then one a meter.
 -- ARGV: id, lease ms, record JSON, meters JSON (as the hold keeps them), cost at worst in nano-units ('' unpriced), then
 --       kind, limit, amount of each meter; last of all, JSON of rooms in the hold's form, of which it takes one as well:
---       the first that has some; and how it waits if none has (queue.lua's waiter without its places, and `most` who may
---       wait), '' if it does not.
+--       the first that has some; and how it waits if none has (queue.lua's waiter without its `p`, and `most` who may
+--       wait: 0, it may not), '' if nothing is known of that.
 -- Answer: {'held', number of the room it took (0: it waits, or none was given), free, reset_ms, free, reset_ms, ...}
 --         | {'no_room'} (nor may more wait) | {'no_turn'} (nor may more of its tenant)
 --         | {word of a kind's check, meter number, wait ms, left, free, reset_ms, free, reset_ms, ...}
@@ -24,21 +24,23 @@ local function look(answer)
   return answer
 end
 
-local rooms, waiter = cjson.decode(ARGV[#ARGV - 1]), ARGV[#ARGV] ~= '' and cjson.decode(ARGV[#ARGV])
+local offered, waiter = cjson.decode(ARGV[#ARGV - 1]), ARGV[#ARGV] ~= '' and cjson.decode(ARGV[#ARGV])
 
--- Those who wait already are not passed. Who may not wait passes them, rather than being refused.
+-- Those who wait already are not passed, but by a higher class; by one that is not known nobody is.
 local function first_room()
-  local class, kept = waiter and waiter.c or 'interactive', {}
-  for _, room in ipairs(rooms) do
-    local pool = queue.pool_of(room[2])
-    if waiter and kept[pool] == nil then kept[pool] = queue.kept(pool, class, now) or false end
-    local is_free = not waiter or (not queue.is_ahead(pool, class) and kept[pool] ~= room[2])
-    if is_free and queue.place({room}, class) then return room end
-  end
+  local class, closed, kept = waiter and waiter.c or 'unknown', {}, {}
+  return rooms.first(offered, class, function(key)
+    local pool = queue.pool_of(key)
+    if closed[pool] == nil then
+      closed[pool] = queue.is_ahead(pool, class) or false
+      kept[pool] = not closed[pool] and queue.kept(pool, class, now)
+    end
+    return closed[pool] or kept[pool] == key
+  end)
 end
 
 local function number_of(key)
-  for index, room in ipairs(rooms) do
+  for index, room in ipairs(offered) do
     if room[2] == key then return index end
   end
   return 0
@@ -64,13 +66,9 @@ if redis.call('EXISTS', KEYS[1]) == 0 then
   end
   if refusal then return look(refusal) end
   local room = first_room()
-  local pool = rooms[1] and not room and queue.pool_of(rooms[1][2])
-  if pool then
-    if not waiter then return {'no_room'} end
-    local all, own = queue.length(pool, waiter.t, waiter.c)
-    if all >= waiter.most then return {'no_room'} end
-    if own >= math.max(1, math.floor(waiter.most / 4)) then return {'no_turn'} end
-  end
+  local pool = offered[1] and not room and queue.pool_of(offered[1][2])
+  local word = pool and (not waiter and 'no_room' or crowding.enter(pool, waiter))
+  if word then return {word} end
   for _, meter in ipairs(meters) do meter.kind.take(meter.key, meter.limit, meter.amount, now) end
   local expires = whole(now + tonumber(ARGV[2]))
   redis.call('HSET', KEYS[1], 'record', ARGV[3], 'meters', ARGV[4], 'expires', expires, 'cost', ARGV[5])
@@ -80,9 +78,8 @@ if redis.call('EXISTS', KEYS[1]) == 0 then
     if waiter then queue.book(queue.pool_of(room[2]), waiter.c, waiter.v) end
     redis.call('HSET', KEYS[1], 'granted', room[2])
   elseif pool then
-    waiter.p, waiter.a = rooms, waiter.a and now + waiter.a
     redis.call('HSET', KEYS[1], 'waiting', pool)
-    queue.join(pool, ARGV[1], cjson.encode(waiter))
+    queue.wait(pool, ARGV[1], waiter, offered, now)
     queue.grant(pool, now)
   end
 end

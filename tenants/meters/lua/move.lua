@@ -4,7 +4,8 @@
 -- Steps of one request are counted from 1; repeating a step changes nothing and says the same, an earlier step that
 -- comes late is refused.
 -- KEYS: hold, tombstone, then one a meter of the new set.
--- ARGV: step, record JSON, progress JSON, the new set of meters as JSON (in the form in which the hold keeps them).
+-- ARGV: step, record JSON, progress JSON, the new set of meters as JSON (in the form in which the hold keeps them), its
+--       class. In a pool where it has no room yet it does not pass those who wait there.
 -- Answer: {'moved'} | {word of a kind's check, meter number, wait ms, left} | {'late'}
 --         | {'gone'} (reaped or settled) | {'lost'} (Redis knows nothing of it).
 local hold = redis.call('HMGET', KEYS[1], 'meters', 'step')
@@ -18,9 +19,14 @@ if done == step then return {'moved'} end
 
 local now = clock()
 -- What another version added to the hold, and this one does not know, stays in it as it is.
-local held, unknown = {}, {}
+local held, unknown, pools = {}, {}, {}
 for _, meter in ipairs(cjson.decode(hold[1])) do
   if is_known(meter) then held[meter[2]] = meter else unknown[#unknown + 1] = meter end
+  if meter[5] == 'room' then pools[queue.pool_of(meter[2])] = true end
+end
+local function is_passing(meter)
+  local pool = meter[5] == 'room' and queue.pool_of(meter[2])
+  return pool and not pools[pool] and queue.is_ahead(pool, ARGV[5])
 end
 local kept, taken = {}, {}
 for index, meter in ipairs(cjson.decode(ARGV[4])) do
@@ -29,6 +35,7 @@ for index, meter in ipairs(cjson.decode(ARGV[4])) do
     kept[index] = held[key]
     held[key] = nil
   else
+    if is_passing(meter) then return {'limited', index, 1000, '0'} end
     local word, wait, left = kinds[kind].check(key, limit, amount, now)
     if word then return {word, index, wait or 0, left or '0'} end
     kept[index] = meter

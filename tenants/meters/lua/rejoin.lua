@@ -12,9 +12,9 @@ if done > step then return {'late'} end
 if done == step then return {'waits'} end
 
 local now = clock()
-local rooms, waiter = cjson.decode(ARGV[5]), cjson.decode(ARGV[6])
-local pool = queue.pool_of(rooms[1][2])
-if queue.length(pool, waiter.t, waiter.c) >= waiter.most then return {'no_room'} end
+local offered, waiter = cjson.decode(ARGV[5]), cjson.decode(ARGV[6])
+local pool = queue.pool_of(offered[1][2])
+if crowding.enter(pool, waiter, true) then return {'no_room'} end
 
 local kept, freed = {}, {}
 for _, meter in ipairs(cjson.decode(hold[1])) do
@@ -26,13 +26,12 @@ for _, meter in ipairs(cjson.decode(hold[1])) do
   end
 end
 if hold[3] then
-  local served_by, class, tenant, _, tokens = unpack(cjson.decode(hold[3]))
-  queue.serve(served_by, class, tenant, -tokens)
+  local served_by, class, tenant, _, tokens, project, project_weight = unpack(cjson.decode(hold[3]))
+  queue.serve(served_by, class, tenant, -tokens, project, project_weight)
 end
 redis.call('HDEL', KEYS[1], 'granted', 'served')
 redis.call('HSET', KEYS[1], 'step', step, 'record', ARGV[3], 'progress', ARGV[4], 'waiting', pool,
   'meters', #kept > 0 and cjson.encode(kept) or '[]')
-waiter.p, waiter.a = rooms, waiter.a and now + waiter.a
-queue.join(pool, ARGV[1], cjson.encode(waiter))
+queue.wait(pool, ARGV[1], waiter, offered, now)
 queue.freed(freed, {[pool] = true}, now)
 return {'waits'}

@@ -116,6 +116,49 @@ def test_a_wait_is_bounded_in_time_and_number(busy: Busy) -> None:
     bound(queue_length=1000)
 
 
+def test_four_that_fill_the_queue_do_not_keep_a_fifth_out(busy: Busy) -> None:
+    """The newest of one that has most makes room, and is told so at once."""
+    Route.objects.filter(model=busy.place.world.model).update(queue_timeout=60, queue_length=8)
+    secrets = [busy.key(tenant=busy.place.world.add_tenant(f"full{number}")) for number in range(5)]
+    time.sleep(2)
+    with busy.occupied():
+        asked = []
+        for number in range(8):
+            place = (busy.place, busy.other)[number % 2]
+            asked.append(busy.ask(secret=secrets[number // 2], at=place, stream=number % 3 == 0))
+            busy.wait_for(number + 1)
+        fifth = busy.ask(secret=secrets[4], at=busy.other)
+        eventually(lambda: sum(future.done() for future in asked) == 1, 10)
+        (gone,) = [number for number, future in enumerate(asked) if future.done()]
+        busy.wait_for(8)
+        answer = asked.pop(gone).result()
+        assert gone % 2 == 1, "the newer of its tenant's two"
+        assert (answer.status, answer.error["code"]) == (429, "rate_limit_exceeded")
+        assert "made room" in answer.error["message"]
+        assert int(answer.headers["retry-after"]) >= 1
+    assert waited(fifth) > 0
+    assert all(waited(future) > 0 for future in asked)
+    Route.objects.filter(model=busy.place.world.model).update(queue_timeout=30, queue_length=1000)
+    time.sleep(2)
+
+
+def test_a_tenants_projects_take_turns(busy: Busy) -> None:
+    world = busy.place.world
+    tenant = world.add_tenant("initech")
+    big, small = busy.key(tenant=tenant), ""
+    project = tenant.projects.create(slug="other", name="Other", weight=3)
+    _, small = world.add_key(project)
+    for place in (busy.place, busy.other):
+        place.wait_known(secret=small)
+    with busy.occupied():
+        many = [busy.ask(secret=big) for _ in range(8)]
+        busy.wait_for(8)
+        few = [busy.ask(secret=small, at=busy.other) for _ in range(3)]
+        busy.wait_for(11)
+    ends = sorted(ended_waiting(future) for future in many)
+    assert all(ended_waiting(future) < ends[3] for future in few)
+
+
 def test_nothing_is_left_of_many_that_come_and_go(busy: Busy, valkey: "redis.Redis") -> None:
     dice, told = random.Random(7), list[str]()
 
