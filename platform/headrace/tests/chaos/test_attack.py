@@ -165,7 +165,7 @@ async def _refused_stream(caller: Caller, world: World, secret: str) -> None:
 
 async def _giant_body(caller: Caller, world: World, secret: str) -> None:
     """As large as the gateway takes, and longer than any model's window."""
-    begin, end = json.dumps(world.body(content="|")).encode().split(b"|")
+    begin, end = json.dumps(world.body(content="|", max_tokens=50)).encode().split(b"|")
     await caller.send(head(world, secret=secret, length=len(begin) + len(_GIANT) + len(end)))
     for part in (begin, _GIANT, end):
         await caller.send(part)
