@@ -146,7 +146,7 @@ def test_it_refuses_what_it_does_not_understand(arguments: list[str]) -> None:
         usage(*arguments)
 
 
-@pytest.mark.parametrize("cost", ["0.000000000000", "0.000000000198", "12345678901.000000000001"])
+@pytest.mark.parametrize("cost", ["0.000000000000", "0.000000000198", "1234567.000000000001"])
 def test_a_cost_is_plain_digits_in_every_form(cost: str) -> None:
     ledger(usage_event(cost=cost, cost_nano=pricing.nano(Decimal(cost))))
     (record,) = usage()
