@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from django.core.management.base import CommandParser
 
-from headrace.bench.benchmark import Benchmark, Report, Say
+from headrace.bench.benchmark import Benchmark, BenchmarkFailed, Report, Say
 from headrace.bench.routing.entrants import ENTRANTS, Entrant
 from headrace.bench.routing.over_http import OverHTTP
 from headrace.bench.routing.pooled import pooled_hit_rate
@@ -40,13 +40,14 @@ class Routing(Benchmark):
         parser.add_argument("--seeds", type=int, default=5, help="how many; the report gives the worst")
         parser.add_argument("--virtual", action="store_true", help="in virtual time, without HTTP; seconds a run")
         parser.add_argument("--late", type=float, default=0.0, help="of --virtual: real ms at p99 that messages take")
+        parser.add_argument("--replicas", type=int, help="another size, with as many arrivals for each")
         parser.add_argument("--load", type=float, default=1.0, help="times the trace's arrivals")
         parser.add_argument("--trace", type=Path, default=ROUTING, help="a file like traces/routing.yaml")
         parser.add_argument("--scale", type=float, help="real seconds a simulated one takes; the trace says which")
         parser.add_argument("--only", type=names, default=list(ENTRANTS), help=f"parts of {', '.join(ENTRANTS)}")
 
     def run(self, options: dict[str, Any], say: Say) -> Report:
-        shape = at_load(load(options["trace"]), options["load"])
+        shape, arrivals = sized(load(options["trace"]), options["replicas"], options["load"])
         if options["scale"]:
             shape = msgspec.structs.replace(shape, scale=options["scale"])
         seeds = [options["seed"] + number for number in range(options["seeds"])]
@@ -57,13 +58,27 @@ class Routing(Benchmark):
         else:
             with ExitStack() as stack:
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headrace-bench-")))
-                http = OverHTTP(shape, options["trace"], options["load"], folder, stack)
+                http = OverHTTP(shape, options["trace"], arrivals, folder, stack)
                 chosen = [entrant for entrant in chosen if http.is_installed(entrant)]
                 runs, pooled = measured(shape, chosen, seeds, lambda who, seed, _: http.run(who, seed, say), say)
                 late = http.late
         told = ("seed", "seeds", "virtual", "late", "load", "only")
-        parameters = {name: options[name] for name in told} | {"trace": shape.name, "scale": shape.scale}
+        parameters = {name: options[name] for name in told} | {
+            "replicas": shape.replicas,
+            "trace": shape.name,
+            "scale": shape.scale,
+        }
         return Report(self.name, parameters, rows(runs), targets(runs, pooled), notes(shape, pooled, late))
+
+
+def sized(shape: Shape, replicas: int | None, factor: float) -> tuple[Shape, float]:
+    """The trace on so many replicas (None: its own number), `factor` times its arrivals for each of them; and how many
+    times its arrivals that is. Raises BenchmarkFailed."""
+    size = shape.replicas if replicas is None else replicas
+    if size < 1:
+        raise BenchmarkFailed("A fleet has at least one replica.")
+    arrivals = factor * size / shape.replicas
+    return msgspec.structs.replace(at_load(shape, arrivals), replicas=size), arrivals
 
 
 def virtually(shape: Shape, late: float) -> Run:

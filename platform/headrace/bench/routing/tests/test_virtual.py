@@ -4,11 +4,13 @@ from functools import cache
 
 import pytest
 
+from headrace.bench.routing.benchmark import sized
 from headrace.bench.routing.entrants import ENTRANTS
 from headrace.bench.routing.pooled import pooled_hit_rate
 from headrace.bench.routing.served import Figures
 from headrace.bench.routing.tests import small
 from headrace.bench.routing.virtual import VirtualRun
+from headrace.bench.traces import load
 from routing.policies import POLICIES
 
 
@@ -22,6 +24,14 @@ def test_it_serves_the_same_requests_the_same_way_again() -> None:
     shape, entrant = small.shape(), ENTRANTS["headrace prefix_aware"]
     again = VirtualRun(shape, entrant.virtual(shape, 1)).run(small.requests(shape))
     assert again == run("headrace prefix_aware")
+
+
+def test_a_fleet_of_another_size_gets_as_many_arrivals_for_each_replica() -> None:
+    full = load()
+    shape, arrivals = sized(full, 64, 0.5)
+    assert (shape.replicas, arrivals) == (64, 0.5 * 64 / full.replicas)
+    assert shape.chat.rate == full.chat.rate * arrivals
+    assert sized(full, None, 1.0) == (full, 1.0)
 
 
 @pytest.mark.parametrize("name", ENTRANTS)
