@@ -1,5 +1,6 @@
 """/healthz (this process runs), /readyz (it can serve what it has keys and routes for), /metrics."""
 
+import asyncio
 import hmac
 
 import msgspec
@@ -10,6 +11,7 @@ from headrace.api.errors import ApiError
 from headrace.api.shared_metrics import shared
 from headrace.api.streaming import StreamingConsumer
 
+_PIECE = 128 * 1024
 _LOOPBACK = ("127.0.0.1", "::1")
 _FORWARDED = frozenset({b"x-forwarded-for", b"x-real-ip", b"forwarded", b"via"})
 
@@ -50,7 +52,11 @@ class MetricsConsumer(StreamingConsumer):
         text = await metrics.render(await shared(self.gateway.redis, self.gateway.load))
         headers = [(b"content-type", b"text/plain; version=0.0.4; charset=utf-8")]
         await self.start(200, [*headers, (b"content-length", b"%d" % len(text))])
-        await self.write(b"" if self.scope["method"] == "HEAD" else text, more=False)
+        if self.scope["method"] != "HEAD":
+            for start in range(0, len(text), _PIECE):  # sending megabytes in one go would take tens of milliseconds
+                await self.write(text[start : start + _PIECE])
+                await asyncio.sleep(0)
+        await self.write(b"", more=False)
 
     def _is_local(self) -> bool:
         client = self.scope.get("client")
