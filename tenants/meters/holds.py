@@ -31,8 +31,13 @@ HOLDS = "hr:holds"
 USAGE = "hr:usage"
 REAPER = "hr:reaper"
 LIFE = "hr:life"
-# A tombstone outlives every late word about its request: a stalled process, a spool that waited for Redis.
-TOMBSTONE_SECONDS = 24 * 3600
+# What a tombstone of a settled request keeps out is a repeated settlement, and an admission that comes late: both come
+# while a reply is missed, and the ledger takes no record twice however late. (A budget that was charged twice for such
+# a one is right again with the next rebuild.) Memory is rate x this.
+TOMBSTONE_SECONDS = 3600
+# A reaper's remembers what it charged: it outlives every late word of the request's own process, a frozen one, or one
+# whose spool waited for Redis. There are few of them.
+REAPED_SECONDS = 24 * 3600
 # An admission that was given up can only come late from a buffer of the network or of a frozen Redis.
 WITHDRAWN_SECONDS = 3600
 _READ_AT_ONCE = 500
@@ -285,7 +290,8 @@ def _settle_arguments(
     request_id: str, used: dict[str, int], event: bytes, verdict: str, memory: str, taken: bytes
 ) -> tuple[list[str], list[Argument]]:
     amounts = _encode({measure: str(amount) for measure, amount in used.items()})
-    return [*_keys(request_id), USAGE], [request_id, amounts, event, TOMBSTONE_SECONDS, verdict, memory, taken]
+    seconds = REAPED_SECONDS if verdict == "reaped" else TOMBSTONE_SECONDS
+    return [*_keys(request_id), USAGE], [request_id, amounts, event, seconds, verdict, memory, taken]
 
 
 async def settle(

@@ -19,6 +19,7 @@ from engines.load.picture import REFRESH_SECONDS, Picture
 from headrace.api import metrics
 from headrace.api.estimate import Estimator
 from headrace.api.fleet_rooms import FleetRooms
+from headrace.api.headroom import Headroom
 from headrace.api.placing import Placing
 from headrace.api.pulse import Pulse
 from headrace.api.quarantine import SharedQuarantine
@@ -69,6 +70,7 @@ class Gateway:
         self.retries = RetryBudget()
         self.spool = Spool(settings.HOME / "spool", self.redis)
         self.withdrawals = Withdrawals(self.redis)
+        self.headroom = Headroom(self.redis)
         self.pulse = Pulse(self.redis, self.estimator, lease_seconds=settings.LEASE_SECONDS)
         self.rooms = FleetRooms(self.snapshot, self.placing.selection, self.breakers)
         self.queueing = Queueing(settings.REDIS_URL, self.redis, self.rooms.of)
@@ -98,6 +100,7 @@ class Gateway:
             self.pulse.renew_for_ever,
             self.spool.deliver_for_ever,
             self.withdrawals.deliver_for_ever,
+            self.headroom.watch,
             self.queueing.listen,
             self.queueing.tend_for_ever,
             self.placing.follow_load,

@@ -49,6 +49,8 @@ async def _give_back(gateway: Gateway, exchange: Exchange, taking: "asyncio.Task
 
 
 async def _take(gateway: Gateway, exchange: Exchange, found: list[Place]) -> list[Level]:
+    if gateway.headroom.is_short:
+        raise ApiError("redis_unavailable", "No memory is left to keep limits in. Try again later.", retry_after=5)
     waiter = waiter_of(gateway, exchange, found)
     if waiter.most:  # it may be told of room before it is told that it waits
         gateway.queueing.expect(exchange.id, exchange.target.name)

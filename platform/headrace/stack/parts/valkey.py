@@ -26,6 +26,7 @@ appendonly yes
 appendfsync always
 save ""
 maxmemory-policy noeviction
+maxmemory 1gb
 """
 
 
