@@ -6,6 +6,7 @@ that every command finds them with `--home` alone.
 
 import json
 import os
+from collections.abc import Iterable
 from functools import cache
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
@@ -89,3 +90,14 @@ def choice(name: str, default: str, allowed: tuple[str, ...]) -> str:
     if value not in allowed:
         raise BadSetting(f"{name} is {value!r}, not one of {', '.join(allowed)}")
     return value
+
+
+def figures(name: str, known: Iterable[str]) -> dict[str, int]:
+    """`word=number` pairs parted by commas, of the words in `known`."""
+    found: dict[str, int] = {}
+    for pair in words(name):
+        word, _, number = pair.partition("=")
+        if word not in set(known) or not number.isdecimal():
+            raise BadSetting(f"{name}: {pair!r} is not a whole number for one of {', '.join(known)}")
+        found[word] = int(number)
+    return found

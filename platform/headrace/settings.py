@@ -52,6 +52,11 @@ KV_TOKENS = env.integer("HEADRACE_KV_TOKENS", 262_144, least=1024)
 PREFIX_INDEX_ENTRIES = env.integer("HEADRACE_PREFIX_INDEX_ENTRIES", 200_000, least=1024)
 ROOM_FACTOR = env.number("HEADRACE_ROOM_FACTOR", 1.25, least=0.1)
 RETENTION_MONTHS = env.integer("HEADRACE_RETENTION_MONTHS", 0)  # 0: records are kept for good
+# What one tenant may have at most (tenants/quotas.py); `manage.py migrate` notes it in the database, which holds it.
+QUOTAS = env.figures(
+    "HEADRACE_QUOTAS",
+    ("budgets", "budgets_per_scope", "keys", "limits", "projects", "webhooks", "members", "invitations"),
+)
 INVOICE_GRACE_HOURS = env.number("HEADRACE_INVOICE_GRACE_HOURS", 72, least=0)
 INVOICE_FONTS = env.text("HEADRACE_INVOICE_FONTS", "")
 # Where tenants' webhooks may go besides https on the public network: http, and networks inside (CIDR).
@@ -97,6 +102,7 @@ MIDDLEWARE = [
     "allauth.account.middleware.AccountMiddleware",
     "allauth.usersessions.middleware.UserSessionsMiddleware",
     "headrace.portal.lost_secrets.to_new_codes",
+    "headrace.portal.quota_reached.QuotaReached",
 ]
 ROOT_URLCONF = "headrace.urls"
 ASGI_APPLICATION = "headrace.asgi.application"

@@ -8,6 +8,7 @@ from tenants.models.member import Member, Role
 from tenants.models.model_limits import ModelLimits
 from tenants.models.operator_visit import OperatorVisit
 from tenants.models.project import Project
+from tenants.models.quota import Quota
 from tenants.models.retired_secret import RetiredSecret
 from tenants.models.tenant import Tenant
 
@@ -24,6 +25,7 @@ __all__ = [
     "OperatorVisit",
     "Priority",
     "Project",
+    "Quota",
     "RetiredSecret",
     "Role",
     "Tenant",

@@ -17,7 +17,7 @@ from headrace.apply.routing import plan_models
 from headrace.apply.sections import DOCUMENT
 from headrace.apply.tenants import plan_tenants
 from routing.models import Model
-from tenants import audit
+from tenants import audit, quotas
 from tenants.config_lock import lock_configuration
 
 
@@ -87,4 +87,6 @@ def _write(plan: Plan, source: str) -> None:
             cursor.execute("SET CONSTRAINTS ALL DEFERRED")
         tell_starts(plan.changes)
     except (DataError, IntegrityError) as error:
-        raise ApplyError(source, [Problem(1, f"the database refuses it: {str(error).splitlines()[0]}")]) from error
+        said = quotas.refusal(error) if isinstance(error, IntegrityError) else None
+        said = said or f"the database refuses it: {str(error).splitlines()[0]}"
+        raise ApplyError(source, [Problem(1, said)]) from error

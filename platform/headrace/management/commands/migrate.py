@@ -15,6 +15,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.migrations.loader import MigrationLoader
 
 from headrace import database, env
+from tenants import quotas
 
 _LOCK = 0x6D696772  # "migr"
 
@@ -36,6 +37,8 @@ class Command(migrate.Command):
         with self._alone(options["database"]):
             self._refuse_newer(options["database"])
             super().handle(*args, **options)
+            if options["app_label"] is None and not options["plan"] and not options["check_unapplied"]:
+                quotas.write_defaults(settings.QUOTAS)
 
     @contextlib.contextmanager
     def _alone(self, alias: str) -> Iterator[None]:
