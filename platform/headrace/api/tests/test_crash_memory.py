@@ -18,7 +18,7 @@ SCRIPT = prompt(tokens=80, interval_ms=30)  # 2.4 s
 @pytest.fixture
 def limited(valkey: "redis.Redis") -> Iterator["redis.Redis"]:
     """Its limit is set by the test, and put back in any case."""
-    before = valkey.config_get("maxmemory")["maxmemory"]
+    before = str(valkey.config_get("maxmemory")["maxmemory"])
     yield valkey
     valkey.config_set("maxmemory", before)
 
