@@ -17,6 +17,6 @@ DROP TRIGGER headrace_quota_webhooks ON billing_webhookendpoint;
 
 
 class Migration(migrations.Migration):
-    dependencies = [("billing", "0025_price_starts"), ("tenants", "0010_quotas")]
+    dependencies = [("billing", "0025_price_starts"), ("tenants", "0012_quotas")]
 
     operations = [migrations.RunSQL(QUOTAS, DROP)]

@@ -52,7 +52,7 @@ DROP FUNCTION headrace_quota_of(text, text);
 
 
 class Migration(migrations.Migration):
-    dependencies = [("tenants", "0009_moments")]
+    dependencies = [("tenants", "0011_project_weight")]
 
     operations = [
         migrations.CreateModel(
