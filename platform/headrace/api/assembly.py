@@ -7,18 +7,45 @@ import msgspec
 
 from engines.answer import Answer
 from engines.errors import BadAnswer
-from engines.refusals import error_event
 from engines.sse import EventTooLarge, Framer
 from headrace.api import chunks
 from headrace.api.beside import Beside
 from headrace.api.exchange import Exchange
-from headrace.api.raw import is_empty
-from headrace.api.streamed_choices import StreamedChoices, substance
+from headrace.api.streamed_choices import StreamedChoices
 from headrace.api.whole_choices import WholeChoices, normalise
 
 # After [DONE] there are only the last bytes of HTTP; read, they let the connection serve the next request.
 _LAST_BYTES_SECONDS = 0.05
 _LAST_BYTES = 64 * 1024
+
+
+_TEXTS = ("content", "reasoning_content", "reasoning", "refusal")
+_OWN = frozenset({*_TEXTS, "role", "tool_calls", "annotations", "function_call", "audio"})
+_BESIDE = frozenset({"index", "delta", "message", "logprobs", "finish_reason", "usage"})
+# Which texts of a vendor's field are said once, and not piece by piece.
+_CONSTANT = frozenset({"id", "type", "format", "name", "role", "model", "provider", "status"})
+
+
+def _merged(known: Any, value: Any, name: str) -> Any:
+    """A field of a vendor's, put together with what more of it comes: texts and lists go on, objects of a list by their
+    index where they have one; of all else the last is true."""
+    if value is None or type(known) is not type(value):
+        return known if value is None else value
+    if isinstance(value, str):
+        return value if name in _CONSTANT else known + value
+    if isinstance(value, dict):
+        return known | {inner: _merged(known.get(inner), each, inner) for inner, each in value.items()}
+    if not isinstance(value, list):
+        return value
+    made = list(known)
+    for each in value:
+        index = each.get("index") if isinstance(each, dict) else None
+        place = next((p for p, one in enumerate(made) if index is not None and one.get("index") == index), None)
+        if place is None:
+            made.append(each)
+        else:
+            made[place] = _merged(made[place], each, name)
+    return made
 
 
 class _Parts:
@@ -29,15 +56,20 @@ class _Parts:
         self.calls: dict[int, dict[str, Any]] = {}
         self.logprobs: dict[str, list[Any]] = {}
         self.more: dict[str, Any] = {}
+        self.beside: dict[str, Any] = {}
         self.finish_reason: str | None = None
 
     def add(self, choice: dict[str, Any]) -> None:
         delta = choice.get("delta") or {}
-        for name in ("content", "reasoning_content", "reasoning", "refusal"):
+        for name in _TEXTS:
             if isinstance(text := delta.get(name), str):
                 self.texts.setdefault(name, []).append(text)
+        for name, value in delta.items():
+            if name not in _OWN:
+                self.more[name] = _merged(self.more.get(name), value, name)
         for call in delta.get("tool_calls") or ():
             self._add_call(call)
+        self.beside |= {name: each for name, each in choice.items() if name not in _BESIDE and each is not None}
         for name, tokens in (choice.get("logprobs") or {}).items():
             if isinstance(tokens, list):
                 self.logprobs.setdefault(name, []).extend(tokens)
@@ -60,7 +92,13 @@ class _Parts:
         if self.calls:
             message["tool_calls"] = [self.calls[number] for number in sorted(self.calls)]
         logprobs = self.logprobs or None
-        return {"index": index, "message": message, "logprobs": logprobs, "finish_reason": self.finish_reason}
+        return {
+            **self.beside,
+            "index": index,
+            "message": message,
+            "logprobs": logprobs,
+            "finish_reason": self.finish_reason,
+        }
 
 
 async def assemble(answer: Answer, exchange: Exchange, beside: Beside) -> WholeChoices:
@@ -93,14 +131,15 @@ def _take(data: bytes, exchange: Exchange, parts: dict[int, _Parts], read: Strea
     if not data or data[:1] == b":":
         return False
     chunk = chunks.read(data)
-    if chunk.object == "error" or not is_empty(chunk.error):
-        raise error_event(data)
-    choices, raw = read.read(bytes(chunk.choices), is_begun=exchange.has_first_byte)
+    is_begun = exchange.has_first_byte
+    chunks.raise_failure(chunk, data)
+    choices, raw = read.read(bytes(chunk.choices), is_begun=is_begun)
     chunks.count(chunk, choices, exchange.meter)
     beside.take(chunk)
     wholes = msgspec.json.decode(raw) or ()
-    for choice, whole in zip(choices, wholes, strict=True):
-        if text := substance(choice):
+    texts = chunks.outputs(choices, chunk, is_begun=is_begun)
+    for choice, text, whole in zip(choices, texts, wholes, strict=True):
+        if text:
             exchange.meter.delivered(text)
         if (text or choice.finish_reason) and not exchange.has_first_byte:
             exchange.start_answer(time.monotonic())

@@ -7,22 +7,23 @@ ours: id, created, model, usage. So an event costs two small decodes and one con
 import msgspec
 
 from headrace.api.answer_schema import StreamedChoice
-from headrace.api.beside import SaidBeside
+from headrace.api.failures import told_beside, told_in_choices
 from headrace.api.mending import decode
+from headrace.api.output import unlisted_outputs
 from headrace.api.raw import NULL, is_empty
+from headrace.api.streamed_choices import substance
 from headrace.api.usage_meter import UsageMeter
+from headrace.api.usage_places import UsagePlaces, note_usage
 
 DONE = b"data: [DONE]\n\n"
 
 
-class Chunk(SaidBeside):
+class Chunk(UsagePlaces):
     """An engine's event. `choices` stay raw, to be passed on; null and absent ones are empty."""
 
     choices: msgspec.Raw = msgspec.Raw(b"[]")
-    usage: msgspec.Raw = NULL
     error: msgspec.Raw = NULL
     object: str | None = None
-    timings: msgspec.Raw = NULL
 
 
 _chunk = msgspec.json.Decoder(Chunk)
@@ -40,13 +41,26 @@ def read(data: bytes) -> Chunk:
 
 def count(chunk: Chunk, choices: list[StreamedChoice], meter: UsageMeter) -> None:
     """Take what an event says of its use: of its choice so far, or, beside no choices, of the whole request."""
-    if not is_empty(chunk.usage):
-        if choices:
-            meter.running(choices[0].index, chunk.usage)
-        else:
-            meter.final(chunk.usage)
-    if not is_empty(chunk.timings):
-        meter.timings(choices[0].index if choices else 0, chunk.timings)
+    note_usage(chunk, chunk.choices, meter, index=choices[0].index if choices else None)
+
+
+def raise_failure(chunk: Chunk, data: bytes) -> None:
+    """Raise the UpstreamError that an event tells, in its own form or as if nothing had happened."""
+    if chunk.object == "error" or not is_empty(chunk.error) or is_empty(chunk.choices):
+        error = told_beside(data)
+    else:
+        error = told_in_choices(bytes(chunk.choices))
+    if error is not None:
+        raise error
+
+
+def outputs(choices: list[StreamedChoice], chunk: Chunk, *, is_begun: bool) -> list[str]:
+    """What was generated for each of an event's choices; "" where it brings a role, or the end."""
+    texts = [substance(choice) for choice in choices]
+    if all(texts):
+        return texts
+    unlisted = unlisted_outputs(bytes(chunk.choices), is_begun=is_begun)
+    return [text or more for text, more in zip(texts, unlisted, strict=True)] if len(unlisted) == len(texts) else texts
 
 
 class Frame:

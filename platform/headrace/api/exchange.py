@@ -116,7 +116,9 @@ class Exchange:
         return tokenizer(self.target)
 
     def _new_meter(self) -> UsageMeter:
-        return UsageMeter(most_prompt=self.most_prompt, most_output=self.most_output)
+        return UsageMeter(
+            most_prompt=self.most_prompt, most_output=self.most_output, text_bytes=self.chat.content.text_bytes
+        )
 
     @property
     def most_output(self) -> int:
@@ -218,6 +220,9 @@ class Exchange:
     def record(self, status: str, counts: Counts) -> UsageEvent:
         """The usage event of this request ended now, as `status`."""
         quote = self.quote
+        sources = self.meter.sources
+        if counts.source != "reported" and sources[0] != sources[1]:
+            self.event.labels["usage"] = f"input {sources[0]}, output {sources[1]}"
         record = msgspec.structs.replace(
             self.event,
             status=status,

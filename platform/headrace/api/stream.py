@@ -7,7 +7,6 @@ import msgspec
 
 from engines.answer import Answer
 from engines.errors import BadAnswer, Disconnected, Incomplete, UpstreamError
-from engines.refusals import error_event
 from engines.sse import EventTooLarge, Framer
 from headrace.api import chunks
 from headrace.api.answer_schema import StreamedChoice
@@ -17,8 +16,7 @@ from headrace.api.errors import ApiError
 from headrace.api.exchange import Exchange
 from headrace.api.gateway import Gateway
 from headrace.api.limit_headers import answer_headers
-from headrace.api.raw import is_empty
-from headrace.api.streamed_choices import StreamedChoices, substance
+from headrace.api.streamed_choices import StreamedChoices
 from headrace.api.streaming import StreamingConsumer
 from headrace.api.usage_meter import Counts, as_openai
 
@@ -126,24 +124,24 @@ class StreamedAnswer:
         if not data or data[:1] == b":":
             return False  # keep-alives that some providers wrap in `data:`
         chunk = chunks.read(data)
-        if chunk.object == "error" or not is_empty(chunk.error):
-            raise error_event(data)
-        choices, raw = self._read.read(bytes(chunk.choices), is_begun=self._exchange.has_first_byte)
+        is_begun = self._exchange.has_first_byte
+        chunks.raise_failure(chunk, data)
+        choices, raw = self._read.read(bytes(chunk.choices), is_begun=is_begun)
         chunks.count(chunk, choices, self._exchange.meter)
         if choices:
-            self._choices(choices, raw, self._beside.next(chunk))
+            texts = chunks.outputs(choices, chunk, is_begun=is_begun)
+            self._choices(choices, texts, raw, self._beside.next(chunk))
         else:
             self._beside.take(chunk)
         return False
 
-    def _choices(self, choices: list[StreamedChoice], raw: bytes, beside: bytes) -> None:
+    def _choices(self, choices: list[StreamedChoice], texts: list[str], raw: bytes, beside: bytes) -> None:
         exchange = self._exchange
         now = exchange.last_event_at = time.monotonic()
         exchange.finish_reason = self._read.finish_word or exchange.finish_reason
         if self._read.failure is not None:
             raise self._read.failure
-        for choice in choices:
-            text = substance(choice)
+        for choice, text in zip(choices, texts, strict=True):
             if text:
                 exchange.meter.delivered(text)
                 self._end_by = None

@@ -31,23 +31,32 @@ _RANK = {"reported": 0, "counted": 1, "estimated": 2}
 _SPARE_EVENTS = 64
 # Some providers send a few characters at a time: only of a text as long as so many tokens mostly are it is too many.
 _USUAL_BYTES = 4
+# No tokenizer has tokens of so many bytes, but for runs of one character: what is told of fewer cannot be true.
+_MOST_BYTES = 256
+# Of prompts that much more is left: they hold what no model reads as such, like base64 and tables of one character.
+_MOST_PROMPT_BYTES = 1024
+# Stands for output that is no text, one token of it.
+NO_TEXT = "\N{OBJECT REPLACEMENT CHARACTER}"
 
 
 class UsageMeter:
     """The running count of one attempt.
 
-    most_prompt: no more prompt tokens than this are billed, whoever counted them; what an upstream tells beyond it
-    counts as not said. most_output: n x max_tokens, what was allowed, and the most that is billed. overrun: the classes
-    of tokens, input and output, of which the upstream told or gave more.
+    text_bytes: of the prompt, which has a token for each 1,024 at least. most_prompt: no more prompt tokens than this
+    are billed, whoever counted them; what an upstream tells beyond it counts as not said. most_output: n x
+    max_tokens, what was allowed, and the most that is billed. overrun: the classes of tokens, input and output, of
+    which the upstream told or gave more. sources: of the input's and the output's last counts.
     """
 
     __slots__ = (
-        "_bytes", "_cached", "_final", "_has_cached", "_has_running", "_is_bounded", "_latest", "_most_events",
-        "_most_output", "_most_prompt", "_outputs", "_prompt", "_reasoning", "_text", "_torn", "events", "overrun",
+        "_bytes", "_cached", "_final", "_has_cached", "_has_running", "_is_bounded", "_latest", "_least_prompt",
+        "_most_events", "_most_output", "_most_prompt", "_outputs", "_prompt", "_reasoning", "_text", "_torn",
+        "_without_text", "events", "overrun", "sources",
     )  # fmt: skip
 
-    def __init__(self, *, most_prompt: int, most_output: int) -> None:
+    def __init__(self, *, most_prompt: int, most_output: int, text_bytes: int = 0) -> None:
         self._most_prompt, self._most_output = most_prompt, most_output
+        self._least_prompt = min(most_prompt, text_bytes // _MOST_PROMPT_BYTES)
         self._most_events = most_output + most_output // 4 + _SPARE_EVENTS
         self._prompt: int | None = None
         self._cached = 0
@@ -61,8 +70,10 @@ class UsageMeter:
         self._is_bounded = False
         self._bytes = 0
         self._text: list[str] = []
+        self._without_text = 0
         self.events = 0
         self.overrun: set[str] = set()
+        self.sources = ("reported", "reported")  # of the input's and the output's counts
 
     @property
     def has_output(self) -> bool:
@@ -85,7 +96,8 @@ class UsageMeter:
         """Whether the upstream has counted the output itself, credibly."""
         self._read_latest()
         is_running = self._has_running and not self._torn
-        return bool(self._final or is_running) or (self._final == 0 and not self.has_output)
+        is_told = bool(self._final or is_running) or (self._final == 0 and not self.has_output)
+        return is_told and self._reported() >= self._least_output
 
     @property
     def text(self) -> str | None:
@@ -97,7 +109,9 @@ class UsageMeter:
         self.events += 1
         # UTF-8 length without encoding where the string is ASCII, as most are.
         self._bytes += len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-        if not self._has_running and self._bytes < _TEXT_KEPT:
+        if text == NO_TEXT:
+            self._without_text += 1
+        elif not self._has_running and self._bytes < _TEXT_KEPT:
             self._text.append(text)
         if self.events > self._most_events and self._bytes > _USUAL_BYTES * self._most_events:
             self.overrun.add("output")
@@ -146,10 +160,11 @@ class UsageMeter:
         if self.is_reported:
             output, how = self._reported(), "reported"
         elif counted:
-            output, how = counted, "counted"
+            output, how = counted + self._without_text, "counted"
         if output > self._most_output:
             output, how = self._most_output, "estimated"
         reasoning = max(self._reasoning.get(-1, 0), sum(self._reasoning.values()) - self._reasoning.get(-1, 0))
+        self.sources = (source, how)
         source = max(source, how, key=_RANK.__getitem__)
         return Counts(prompt, min(self._cached, prompt), output, min(reasoning, output), source)
 
@@ -174,6 +189,14 @@ class UsageMeter:
             self._note_output(index, output)
         return output is not None
 
+    @property
+    def _least_output(self) -> int:
+        """What was delivered in so many events, or bytes, was more than fewer tokens. A text that is more than was
+        asked for at that size is not measured by it."""
+        by_bytes = self._bytes // _MOST_BYTES
+        by_events = (self.events - _SPARE_EVENTS) // _USUAL_BYTES
+        return max(by_events, by_bytes if by_bytes <= self._most_output else 0)
+
     def _guess(self, bytes_per_token: float) -> int:
         return max(self.events, round(self._bytes / bytes_per_token)) if bytes_per_token > 0 else self.events
 
@@ -182,13 +205,12 @@ class UsageMeter:
         usage = usage_of(raw)
         if usage is None:
             return None
-        if usage.prompt_tokens is not None:
-            cached = usage.cached
-            self._has_cached = self._has_cached or cached is not None
-            self._note_prompt(usage.prompt_tokens, cached or 0)
-        if usage.completion_tokens is None:
+        if usage.prompt is not None:
+            self._has_cached = self._has_cached or usage.cached is not None
+            self._note_prompt(usage.prompt, usage.cached or 0)
+        if usage.output is None:
             return None
-        output = usage.completion_tokens + usage.apart
+        output = usage.output + usage.apart
         if not self._is_credible(output):
             return None
         self._reasoning[index] = max(self._reasoning.get(index, 0), usage.reasoning, usage.apart)
@@ -197,12 +219,13 @@ class UsageMeter:
     def _is_credible(self, output: int) -> bool:
         if output > self._most_output:
             self.overrun.add("output")
-        return 0 <= output <= max(self._most_output, self.events) and (output > 0 or not self.has_output)
+        is_possible = 0 <= output <= max(self._most_output, self.events)
+        return is_possible and (output > 0 or not self.has_output)
 
     def _note_prompt(self, prompt: int, cached: int) -> None:
         if prompt > self._most_prompt:
             self.overrun.add("input")
-        if not 0 < prompt <= self._most_prompt:
+        if not max(1, self._least_prompt) <= prompt <= self._most_prompt:
             return
         self._prompt = max(self._prompt or 0, prompt)
         self._is_bounded = self._is_bounded or not 0 <= cached <= prompt

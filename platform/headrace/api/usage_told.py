@@ -1,54 +1,47 @@
-"""Usage as upstreams tell it, in whatever form: OpenAI's object and what others made of it, llama.cpp's timings."""
+"""Usage as upstreams tell it, in whatever spelling and form: one table of names, and what the numbers mean together.
+
+Read are OpenAI's object and what others made of it (SGLang, vLLM, DeepSeek, Moonshot, xAI, OpenRouter, Anthropic,
+Gemini, Bedrock, Ollama), and llama.cpp's timings. A number is any that is whole, also as 80.0 or "80"; a field of
+another form says nothing, and takes nothing from the others.
+"""
+
+import re
+from typing import Any
 
 import msgspec
 
-
-class _PromptDetails(msgspec.Struct):
-    cached_tokens: int | None = None
-
-
-class _CompletionDetails(msgspec.Struct):
-    reasoning_tokens: int | None = None
+# Name by name, details as path. Of several that are told the first counts, of cached and reasoning tokens the largest.
+_PROMPT = ("prompt_tokens", "input_tokens", "promptTokenCount", "inputTokenCount", "inputTokens", "prompt_eval_count")
+_OUTPUT = (
+    "completion_tokens", "output_tokens", "candidatesTokenCount", "outputTokenCount", "outputTokens", "eval_count",
+    "generated_tokens",
+)  # fmt: skip
+_TOTAL = ("total_tokens", "totalTokenCount", "totalTokens")
+_CACHED = (
+    "prompt_tokens_details.cached_tokens", "input_tokens_details.cached_tokens", "input_token_details.cache_read",
+    "prompt_tokens_details.num_cached_tokens", "cached_tokens", "num_cached_tokens", "prompt_cache_hit_tokens",
+    "cached_prompt_tokens", "cachedContentTokenCount",
+)  # fmt: skip
+# Anthropic's and Bedrock's, beside input tokens that are without them; gateways tell them of all input tokens, too.
+_CACHE_READ = ("cache_read_input_tokens", "cacheReadInputTokenCount", "cacheReadInputTokens", "cache_read_tokens")
+_CACHE_WRITTEN = ("cache_creation_input_tokens", "cacheWriteInputTokenCount", "cacheWriteInputTokens")
+_REASONING = (
+    "reasoning_tokens", "completion_tokens_details.reasoning_tokens", "output_tokens_details.reasoning_tokens",
+    "completion_tokens_details.thinking_tokens", "output_token_details.reasoning", "thoughtsTokenCount",
+)  # fmt: skip
+_WITHOUT_CACHED = frozenset(_PROMPT) - {"prompt_tokens", "promptTokenCount"}
+_DIGITS = re.compile(r"-?\d{1,15}(?:\.0*)?")
 
 
 class Usage(msgspec.Struct):
-    """OpenAI's usage object, with SGLang's top-level `reasoning_tokens` and what others say of their cache in:
-    Moonshot's `cached_tokens`, DeepSeek's `prompt_cache_hit_tokens`."""
+    """prompt: all of it, cached tokens included. cached: None where nothing is said of a cache. apart: the output
+    tokens that are in the total alone, and not in `output`."""
 
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    total_tokens: int | None = None
-    prompt_tokens_details: _PromptDetails | None = None
-    completion_tokens_details: _CompletionDetails | None = None
-    reasoning_tokens: int | None = None
-    cached_tokens: int | None = None
-    prompt_cache_hit_tokens: int | None = None
-
-    @property
-    def cached(self) -> int | None:
-        details = self.prompt_tokens_details
-        said = (details.cached_tokens if details else None, self.cached_tokens, self.prompt_cache_hit_tokens)
-        return next((tokens for tokens in said if tokens is not None), None)
-
-    @property
-    def reasoning(self) -> int:
-        of_output = self.completion_tokens_details
-        return self.reasoning_tokens or (of_output.reasoning_tokens if of_output else None) or 0
-
-    @property
-    def apart(self) -> int:
-        """Output that is in the total alone: xAI's reasoning tokens are no completion tokens, and Gemini's are not even
-        named. What of a total is as much as was cached may be that."""
-        beyond = (self.total_tokens or 0) - (self.prompt_tokens or 0) - (self.completion_tokens or 0)
-        is_reasoning = self.reasoning == beyond or (not self.reasoning and beyond != self.cached)
-        return beyond if self.prompt_tokens and beyond > 0 and is_reasoning else 0
-
-
-class _Bare(msgspec.Struct):
-    """The counts alone, of a usage object whose details have a form that nobody knows, or that writes 9 as 9.0."""
-
-    prompt_tokens: int | float | None = None
-    completion_tokens: int | float | None = None
+    prompt: int | None = None
+    output: int | None = None
+    cached: int | None = None
+    reasoning: int = 0
+    apart: int = 0
 
 
 class Timings(msgspec.Struct):
@@ -59,26 +52,29 @@ class Timings(msgspec.Struct):
     predicted_n: int = 0
 
 
-_usage = msgspec.json.Decoder(Usage)
-_bare = msgspec.json.Decoder(_Bare)
+_any = msgspec.json.Decoder()
 _timings = msgspec.json.Decoder(Timings)
 
 
 def usage_of(raw: msgspec.Raw) -> Usage | None:
     """None for what is no usage object."""
     try:
-        return _usage.decode(raw)
-    except msgspec.DecodeError:
-        pass
-    try:
-        bare = _bare.decode(raw)
-    except msgspec.DecodeError:
+        told = _any.decode(raw)
+    except (msgspec.DecodeError, RecursionError):
         return None
-    return Usage(_whole(bare.prompt_tokens), _whole(bare.completion_tokens))
-
-
-def _whole(number: float | None) -> int | None:
-    return None if number is None or number % 1 else int(number)
+    if isinstance(told, list) and len(told) == 1:
+        told = told[0]
+    if not isinstance(told, dict):
+        return None
+    prompt, output, total = (_first(told, names) for names in (_PROMPT, _OUTPUT, _TOTAL))
+    read, written = _largest(told, _CACHE_READ), _largest(told, _CACHE_WRITTEN) or 0
+    cached = max((each for each in (_largest(told, _CACHED), read) if each is not None), default=None)
+    reasoning = _largest(told, _REASONING) or 0
+    if prompt is not None and prompt >= 0:
+        is_beside = _is_beside(told, prompt, read)
+        prompt += _missing_of(prompt, output or 0, total, cached or 0, written, is_beside=is_beside)
+    apart = _apart(prompt, output, total, reasoning, cached)
+    return Usage(prompt, output, cached, reasoning, apart)
 
 
 def timings_of(raw: msgspec.Raw) -> Timings | None:
@@ -87,3 +83,59 @@ def timings_of(raw: msgspec.Raw) -> Timings | None:
         return _timings.decode(raw)
     except msgspec.DecodeError:
         return None
+
+
+def _is_beside(told: dict[str, Any], prompt: int, read: int | None) -> bool:
+    """Whether the cached tokens are beside the prompt's, by the names alone."""
+    is_theirs = next((name for name in _PROMPT if _number(told.get(name)) is not None), "") in _WITHOUT_CACHED
+    return bool(read) and (is_theirs or (read or 0) > prompt)
+
+
+def _missing_of(prompt: int, output: int, total: int | None, cached: int, written: int, *, is_beside: bool) -> int:
+    """The prompt tokens that are told beside `prompt`, and not in it: those of the cache.
+
+    The total says it where it adds up with or without them, else the names do.
+    """
+    if cached < 0 or written < 0:
+        return 0
+    if total:
+        beyond = total - prompt - output
+        if beyond == 0:
+            return 0
+        if beyond > 0 and beyond in {cached, written, cached + written}:
+            return beyond
+    return cached + written if is_beside else 0
+
+
+def _apart(prompt: int | None, output: int | None, total: int | None, reasoning: int, cached: int | None) -> int:
+    """xAI's reasoning tokens are no completion tokens, and Gemini's are not even named. What of a total is as much as
+    was cached may be that."""
+    beyond = (total or 0) - (prompt or 0) - (output or 0)
+    is_reasoning = reasoning == beyond or (not reasoning and beyond != cached)
+    return beyond if prompt and prompt > 0 and beyond > 0 and is_reasoning else 0
+
+
+def _first(told: dict[str, Any], names: tuple[str, ...]) -> int | None:
+    return next((number for name in names if (number := _number(told.get(name))) is not None), None)
+
+
+def _largest(told: dict[str, Any], paths: tuple[str, ...]) -> int | None:
+    found = [number for path in paths if (number := _number(_at(told, path))) is not None]
+    return max(found, default=None)
+
+
+def _at(told: dict[str, Any], path: str) -> Any:
+    outer, _, inner = path.partition(".")
+    value = told.get(outer)
+    if not inner:
+        return value
+    return value.get(inner) if isinstance(value, dict) else None
+
+
+def _number(value: Any) -> int | None:
+    """A whole number in any form; None for all else. A bool is none."""
+    if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
+        value = float(value)
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

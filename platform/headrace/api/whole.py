@@ -8,21 +8,23 @@ import msgspec
 
 from engines.answer import Answer
 from engines.errors import BadAnswer, Incomplete, Rejected, UpstreamError
-from engines.refusals import told_error
 from engines.text_repair import repair_text
 from headrace.api import metrics
 from headrace.api.assembly import assemble
 from headrace.api.attempt import abort, may_run_on, open_upstream
-from headrace.api.beside import Beside, SaidBeside
+from headrace.api.beside import Beside
 from headrace.api.errors import ApiError
 from headrace.api.exchange import Exchange
+from headrace.api.failures import told_beside, told_in_choices
 from headrace.api.finish_reasons import failure
 from headrace.api.gateway import Gateway
 from headrace.api.limit_headers import answer_headers
 from headrace.api.mending import decode
+from headrace.api.output import unlisted_outputs
 from headrace.api.raw import NULL, is_empty
 from headrace.api.streaming import StreamingConsumer
 from headrace.api.usage_meter import Counts, as_openai
+from headrace.api.usage_places import UsagePlaces, note_usage
 from headrace.api.whole_choices import WholeChoices, read_choices, substance
 
 _LIMIT = 64 * 2**20
@@ -30,9 +32,11 @@ _LIMIT = 64 * 2**20
 _ABORT_SECONDS = 2.0
 
 
-class _Completion(SaidBeside):
+class _Completion(UsagePlaces):
     choices: msgspec.Raw = msgspec.Raw(b"[]")
-    usage: msgspec.Raw = NULL
+    error: msgspec.Raw = NULL
+    success: msgspec.Raw = NULL
+    object: msgspec.Raw = NULL
 
 
 class _Out(msgspec.Struct):
@@ -118,20 +122,32 @@ class WholeAnswer:
             read = read_choices(bytes(completion.choices))
         except (msgspec.DecodeError, RecursionError) as error:
             raise BadAnswer("not a chat completion") from error
-        if not read.choices:
-            raise told_error(body) or BadAnswer("no choices")
         exchange = self._exchange
+        if not read.choices:
+            raise told_beside(body) or BadAnswer("no choices")
+        texts = [substance(choice) for choice in read.choices]
+        if not all(texts) and len(unlisted := unlisted_outputs(bytes(completion.choices))) == len(texts):
+            texts = [text or more for text, more in zip(texts, unlisted, strict=True)]
+        if exchange.interruption is None:
+            self._raise_failure(completion, body)
         exchange.came_whole = True
         exchange.start_answer(now := time.monotonic())
         exchange.last_byte_at = exchange.last_event_at = now
         self._beside.take(completion)
         self._keep(read)
-        for choice in read.choices:
-            if text := substance(choice):
-                exchange.meter.delivered(text)
-        if not is_empty(completion.usage):
-            exchange.meter.final(completion.usage)
+        for text in filter(None, texts):
+            exchange.meter.delivered(text)
+        note_usage(completion, completion.choices, exchange.meter, index=None)
         self._check(read.words)
+
+    @staticmethod
+    def _raise_failure(completion: _Completion, body: bytes) -> None:
+        """Raise the UpstreamError that an answer tells which has choices all the same."""
+        is_failed = bytes(completion.success) == b"false" or bytes(completion.object) == b'"error"'
+        is_told = is_failed or not is_empty(completion.error)
+        error = told_beside(body) if is_told else told_in_choices(bytes(completion.choices))
+        if error is not None:
+            raise error
 
     async def give_up(self, error: UpstreamError) -> None:
         """End an attempt that failed by `error`: when this returns, its connection is closed."""

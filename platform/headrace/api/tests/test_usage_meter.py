@@ -200,7 +200,7 @@ def test_it_finds_reasoning_that_is_in_the_total_alone(said: dict[str, Any], out
 
 def test_it_keeps_the_text_until_an_upstream_counts_credibly() -> None:
     of = meter()
-    for nonsense in (usage(30, 0), usage(30, -1), usage(30, "7"), usage(30, 10**9), raw(7)):
+    for nonsense in (usage(30, 0), usage(30, -1), usage(30, "seven"), usage(30, 10**9), raw(7)):
         of.delivered("ab")
         of.running(0, nonsense)
     assert (of.is_reported, of.text) == (False, "ab" * 5)
@@ -214,7 +214,7 @@ def test_it_keeps_the_text_until_an_upstream_counts_credibly() -> None:
     "odd",
     [
         {"prompt_tokens_details": []},  # an empty object, as PHP writes it
-        {"prompt_tokens_details": {"cached_tokens": "12"}},
+        {"prompt_tokens_details": {"cached_tokens": "twelve"}},
         {"completion_tokens_details": {"reasoning_tokens": 1.5}},
         {"total_tokens": "38", "cached_tokens": {}},
         {"prompt_tokens": 30.0, "completion_tokens": 8.0},

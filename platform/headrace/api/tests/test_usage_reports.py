@@ -22,7 +22,7 @@ AT_AN_ENGINE: dict[str, tuple[int | None, int, int, str]] = {
     "null_zero": (None, 0, 7, "counted"),
     "zero": (None, 0, 7, "counted"),
     "negative": (None, 0, 7, "counted"),
-    "string": (None, 0, 7, "counted"),
+    "string": TOLD,
     "huge": (None, 0, 7, "counted"),
     "partial": (40, 0, 7, "counted"),
     "cached_over_prompt": (40, 40, 5, "estimated"),
