@@ -113,7 +113,7 @@ class _Reading:
             holds: list[Any] = pipeline.execute(raise_on_error=False)
         weights: dict[bytes, str] = {}
         read: list[bytes] = []
-        adopted: list[Argument] = []
+        adopted: list[list[Argument]] = []
         for id, hold in zip(ids, holds, strict=True):
             record, meters, cost = (None, None, None) if isinstance(hold, redis.ResponseError) else hold
             if record is None or meters is None or id in self._ids:
@@ -122,19 +122,18 @@ class _Reading:
             read.append(id)
             amounts = {key: amount for key, amount in _amounts(meters) if key in self._number}
             if cost is not None and cost.isdigit():
-                for one in self._matching(_decoded(record)):
-                    if one.key not in amounts:
-                        amounts[one.key] = cost.decode()
-                        adopted += [id, one.key, cost]
+                fresh = [one.key for one in self._matching(_decoded(record)) if one.key not in amounts]
+                amounts |= dict.fromkeys(fresh, cost.decode())
+                adopted += [[id, cost, *some] for some in _batched(fresh, _AT_ONCE)]
             for key, amount in amounts.items():
                 self._held[self._number[key]] += int(amount)
             if amounts:
                 weights[id] = ",".join(f"{self._number[key]}:{amount}" for key, amount in amounts.items())
         if not read:
             return
+        for some in adopted:
+            ADOPT.call_sync(self._redis, [], some)
         with self._redis.pipeline(transaction=False) as pipeline:
-            for some in _batched(adopted, 3 * _AT_ONCE):
-                ADOPT.queue(pipeline, [], some)
             pipeline.zadd(self._seen, dict.fromkeys(read, 0))
             if weights:
                 pipeline.hset(self._weights, mapping=cast("Any", weights))

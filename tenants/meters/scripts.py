@@ -34,10 +34,6 @@ class Script:
         except redis.exceptions.NoScriptError:
             return client.eval(self.source, len(keys), *keys, *arguments)
 
-    def queue(self, pipeline: "redis.client.Pipeline", keys: list[str], arguments: list[Argument]) -> None:
-        """Have `pipeline` call it, with its source: there it cannot be asked a second time."""
-        pipeline.eval(self.source, len(keys), *keys, *arguments)
-
 
 async def _answer(pending: Awaitable[Any] | Any) -> Any:
     return await pending

@@ -1,16 +1,17 @@
--- Make running holds name counters of budgets that are newer than they are. A counter that there is holds them from now
--- on. One that is named already, or whose hold has ended, stays as it is: repeating it changes nothing.
--- KEYS: none. ARGV: of each: id, the counter's key, amount.
-for at = 1, #ARGV, 3 do
-  local hold, key, amount = 'hr:hold:' .. ARGV[at], ARGV[at + 1], ARGV[at + 2]
-  local is_json, meters = pcall(cjson.decode, redis.call('HGET', hold, 'meters') or '')
-  is_json = is_json and type(meters) == 'table'
-  local is_named = false
-  for _, meter in ipairs(is_json and meters or {}) do is_named = is_named or meter[2] == key end
-  if is_json and not is_named then
+-- Make a running hold name counters of budgets that are newer than it is. A counter that there is holds it from now on.
+-- One that is named already stays as it is, and so does a hold that has ended: repeating it changes nothing.
+-- KEYS: none. ARGV: id, amount, then the counters' keys.
+local hold, amount, named = 'hr:hold:' .. ARGV[1], ARGV[2], {}
+local is_json, meters = pcall(cjson.decode, redis.call('HGET', hold, 'meters') or '')
+if not is_json or type(meters) ~= 'table' then return 'gone' end
+for _, meter in ipairs(meters) do named[meter[2]] = true end
+for at = 3, #ARGV do
+  local key = ARGV[at]
+  if not named[key] then
+    named[key] = true
     meters[#meters + 1] = {'soft_budget', key, '0', amount, 'cost'}
-    redis.call('HSET', hold, 'meters', cjson.encode(meters))
     if counter(key) then add(key, 'held', amount) end
   end
 end
+redis.call('HSET', hold, 'meters', #meters > 0 and cjson.encode(meters) or '[]')
 return 'adopted'
