@@ -10,6 +10,8 @@ from headrace.bench.placing import PlacingCost
 from headrace.bench.queries_of_death import QueriesOfDeath
 from headrace.bench.routing.benchmark import Routing
 from headrace.bench.simulator.benchmark import Simulator
+from headrace.bench.store.memory import Memory
+from headrace.bench.store.rebuild import Rebuild
 
 BENCHMARKS: dict[str, Benchmark] = {
     benchmark.name: benchmark
@@ -23,5 +25,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         Ledger(),
         Seed(),
         QueriesOfDeath(),
+        Rebuild(),
+        Memory(),
     )
 }
