@@ -46,7 +46,7 @@ class ChatConsumer(StreamingConsumer):
     async def handle(self, body: bytes) -> None:
         assert self._principal is not None
         gateway = self.gateway
-        chat = await parse_by_turns(body, settings.MEDIA_HOSTS, gateway.parsing)
+        chat = await parse_by_turns(body, settings.MEDIA_HOSTS, self._principal.tenant, gateway.large_bodies)
         chat.tier = self.header(b"x-headrace-tier")[:64].decode("ascii", "replace")
         chat.fallback = fallback_of(self.header(FALLBACK).decode("latin-1"))
         priority = priority_of(self._principal.priority, self.header(PRIORITY).decode("latin-1"))

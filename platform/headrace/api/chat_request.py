@@ -1,6 +1,5 @@
 """From a request's bytes to a checked chat: every field known, typed and bounded, or a 400 that names it."""
 
-import asyncio
 from collections.abc import Generator
 from typing import Any
 
@@ -9,6 +8,7 @@ import msgspec
 from headrace.api.errors import ApiError
 from headrace.api.field_rules import check_rules
 from headrace.api.fields import CHAT
+from headrace.api.large_bodies import LargeBodies
 from headrace.api.long_texts import Cut
 from headrace.api.messages import BadMedia, Content, Messages, check, put_back
 from headrace.api.neutral import NEUTRAL, as_whole_number, is_neutral
@@ -94,19 +94,11 @@ def parse(body: bytes, media_hosts: list[str]) -> ChatRequest:
             return chat
 
 
-async def parse_by_turns(body: bytes, media_hosts: list[str], turn: asyncio.Lock) -> ChatRequest:
-    """As `parse`, with a turn for everybody else between the steps of a large body; of which one is read at a time."""
+async def parse_by_turns(body: bytes, media_hosts: list[str], tenant: str, large: LargeBodies) -> ChatRequest:
+    """As `parse`; a large body in steps, when it is its tenant's turn. Raises ApiError."""
     if len(body) <= SMALL_BODY:
         return parse(body, media_hosts)
-    async with turn:
-        steps = _parse(body, media_hosts)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as done:
-                chat: ChatRequest = done.value
-                return chat
-            await asyncio.sleep(0)
+    return await large.read(tenant, _parse(body, media_hosts))
 
 
 def _parse(body: bytes, media_hosts: list[str]) -> Generator[None, None, ChatRequest]:

@@ -20,6 +20,7 @@ from headrace.api import metrics
 from headrace.api.estimate import Estimator
 from headrace.api.fleet_rooms import FleetRooms
 from headrace.api.headroom import Headroom
+from headrace.api.large_bodies import LargeBodies
 from headrace.api.placing import Placing
 from headrace.api.pulse import Pulse
 from headrace.api.quarantine import SharedQuarantine
@@ -83,7 +84,7 @@ class Gateway:
             redis=self.redis,
             spool=self.spool,
         )
-        self.parsing = asyncio.Lock()  # held while a large body is read
+        self.large_bodies = LargeBodies()
         self.streamless = Streamless()
         self.shadows = 0  # copies that run
         self.is_stopping = False
