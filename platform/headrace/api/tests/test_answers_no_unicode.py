@@ -42,8 +42,11 @@ def test_a_call_s_arguments_go_on_after_half_a_character(place: Place) -> None:
 
 def test_what_we_only_pass_on_is_repaired_as_well(place: Place) -> None:
     """Tokens of logprobs are cut inside characters more often than any other text."""
-    token = b'{"token":"\xe2\x82","logprob":-0.10,"bytes":[226,130],"top_logprobs":[{"token":"\\udc00","logprob":-1}]}'
-    choice = b'{"index":0,"delta":{"content":"x"},"logprobs":{"content":[%s]},"finish_reason":"stop"}' % token
+    top = b'{"token":"\\udc00","logprob":-1,"bytes":null}'
+    token = b'{"token":"\xe2\x82","logprob":-0.10,"bytes":[226,130],"top_logprobs":[%s]}' % top
+    logprobs = b'{"content":[%s],"refusal":null}' % token
+    delta = b'"delta":{"role":"assistant","content":"x"}'
+    choice = b'{"index":0,%s,"logprobs":%s,"finish_reason":"stop"}' % (delta, logprobs)
     body = b'data: {"choices":[%s]}\n\ndata: [DONE]\n\n' % choice
     answer = place.scripted(fields={"stream": True}, raw=[base64.b64encode(body).decode()])
     [told] = answer.events[0]["choices"][0]["logprobs"]["content"]

@@ -281,7 +281,7 @@ def test_it_falls_back_to_a_provider_and_speaks_its_protocol(
     assert sent["body"]["model"] == "hosted"
     assert sent["body"]["max_completion_tokens"] == 7
     assert not {"rid", "cache_salt", "max_tokens"} & set(sent["body"])
-    assert sent["body"].get("stream_options") == ({"include_usage": True} if stream else None)
+    assert sent["body"]["stream_options"] == {"include_usage": True}
 
 
 def test_it_asks_the_same_provider_for_another_model(place: Place, three: list[ScriptedUpstream]) -> None:

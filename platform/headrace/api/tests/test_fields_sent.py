@@ -133,7 +133,7 @@ def test_it_asks_for_usage_of_every_stream(place: Place, models: dict[str, str])
 
 def test_it_sends_a_provider_nothing_beyond_openai_s_schema(place: Place, models: dict[str, str]) -> None:
     body = sent(place, model=models["hosted"], max_tokens=5)
-    assert set(body) == {"model", "messages", "stream", "max_completion_tokens"}
+    assert set(body) == {"model", "messages", "stream", "stream_options", "max_completion_tokens"}
     assert (body["model"], body["max_completion_tokens"]) == ("hosted", 5)
     refused = place.chat(model=models["hosted"], top_k=5)
     assert (refused.status, refused.error["code"], refused.error["param"]) == (400, "unsupported_parameter", "top_k")

@@ -99,10 +99,21 @@ def test_it_waits_so_long_for_a_whole_answer_and_bills_what_the_engine_did(
     assert answer.record["output_tokens"] >= engine.stats()["tokens_by_rid"][answer.record["upstream_id"]] > 0
 
 
-def test_it_bills_the_worst_of_a_provider_that_nobody_can_stop(place: Place, models: dict[str, str]) -> None:
-    """It goes on, and charges us, after we gave up: what it took is not known, but no more than was allowed."""
+def test_it_bills_what_came_from_a_provider_that_nobody_can_stop(place: Place, models: dict[str, str]) -> None:
+    """It goes on after we gave up, and what it takes then is not known: that is not for the client to pay."""
     fields = {"model": models["hosted"], "max_tokens": 70}
     answer = place.scripted(fields=fields, tokens=60, interval_ms=50, ignore_close=True, ignore_abort=True)
+    assert (answer.status, answer.error["code"]) == (504, "upstream_timeout")
+    assert 0 < answer.record["output_tokens"] < 60
+    assert answer.record["usage_source"] == "estimated"
+    place.upstream.reset()
+
+
+def test_it_bills_by_time_a_provider_that_shows_nothing_before_the_end(place: Place, models: dict[str, str]) -> None:
+    """100 tokens a second, no more than was allowed."""
+    refusal = {"error": {"message": "Your organization must be verified to stream this model.", "param": "stream"}}
+    place.upstream.scripts({"status": 400, "body": refusal}, {"tokens": 60, "interval_ms": 50, "ignore_close": True})
+    answer = place.chat(model=models["hosted"], max_tokens=70)
     assert (answer.status, answer.error["code"]) == (504, "upstream_timeout")
     assert (answer.record["output_tokens"], answer.record["usage_source"]) == (70, "estimated")
     place.upstream.reset()
