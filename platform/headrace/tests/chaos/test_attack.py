@@ -1,38 +1,43 @@
 """One tenant does what it can to be in everybody's way; another's requests all succeed meanwhile.
 
-The time to the first token of the other is printed beside that of the same load on a quiet gateway. On a machine of its
-own the two are within a fifth of each other; here, attacker, victim, gateway and upstream share a few processors, so no
-figure of it is asserted.
+The time to the first token of the other is printed beside that of the same load on a quiet gateway, as a ratio: wanted
+is 1.2 at the 99th percentile. Attacker, victim, gateway and upstream share a few processors here, so no figure of it is
+asserted.
 """
 
 import asyncio
 import json
 import os
 import secrets
+import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pytest
+from django.conf import settings
 
 from billing.models import Budget
-from headrace.testing.clients import Caller, head, request
+from headrace.testing.clients import Caller
 from headrace.testing.upstream import ScriptedUpstream, prompt
 from headrace.testing.web import WebProcess
 from headrace.testing.world import World
+from headrace.tests.chaos.attacker import RUN
 from tenants.models import Project
+from tenants.quotas import most_of
 
 pytestmark = pytest.mark.chaos
 SECONDS = 15
 RATE = 8.0  # requests a second of the victim
-BUDGETS = 100
-PAUSE = 0.1  # seconds of an attacker's client between two requests: it has a few processors to attack with as well
-_GIANT = b"x" * (7 * 2**20)
-Attack = Callable[[Caller, World, str], Coroutine[Any, Any, None]]
+PREFILL_MS = 500  # of the victim's engine: a prompt of some thousand tokens
+_ENVIRONMENT = {
+    "PYTHONPATH": os.pathsep.join([str(settings.ROOT), str(settings.ROOT / "platform")]),
+    "DJANGO_SETTINGS_MODULE": "headrace.settings",
+}
 
 
 @dataclass
@@ -42,10 +47,12 @@ class Heard:
     ends: Counter[str] = field(default_factory=Counter)
     first: list[float] = field(default_factory=list)
 
+    def percentile(self, share: float) -> float:
+        return sorted(self.first)[int(len(self.first) * share)]
+
     def __str__(self) -> str:
-        ordered = sorted(self.first)
-        p50, p99 = (ordered[int(len(ordered) * share)] * 1000 for share in (0.5, 0.99))
-        return f"{dict(self.ends)}, TTFT p50 {p50:.1f} ms, p99 {p99:.1f} ms"
+        p50, p99 = self.percentile(0.5) * 1000, self.percentile(0.99) * 1000
+        return f"{dict(self.ends)}, TTFT p50 {p50:.1f} ms, p99 {p99:.1f} ms, of which the engine's {PREFILL_MS} ms"
 
 
 @pytest.fixture(scope="module")
@@ -63,12 +70,18 @@ def web(world: World) -> Iterator[WebProcess]:
 
 @pytest.fixture(scope="module")
 def attacker(world: World) -> str:
-    """A key of a tenant that has made all the soft budgets that it could think of."""
+    """A key of a tenant each of whose requests counts in as many budgets as its quota lets one."""
     tenant = world.add_tenant("mallory")
     project = Project.objects.create(tenant=tenant, slug="app", name="App")
-    for number in range(BUDGETS):
-        Budget.objects.create(tenant=tenant, name=f"b{number}", amount=Decimal(10**6), hard=False, period="total")
-    return world.add_key(project)[1]
+    key, secret = world.add_key(project)
+    scopes = product(("", project.slug), ("", key.pk), ("", world.model))
+    for number, (whose, of_key, of_model) in enumerate(scopes):
+        for each in range(most_of("budgets_per_scope", tenant.slug)):
+            Budget.objects.create(
+                tenant=tenant, name=f"b{number}-{each}", amount=Decimal(10**6), hard=False, period="total",
+                project=whose, key=of_key, model=of_model,
+            )  # fmt: skip
+    return secret
 
 
 async def test_another_tenants_requests_all_succeed(
@@ -77,19 +90,18 @@ async def test_another_tenants_requests_all_succeed(
     await asyncio.to_thread(world.wait_known, web, secret=attacker)
     await _victim(web, world, seconds=2)  # what is made at first use is made
     quiet = await _victim(web, world)
-    done, over = Counter[str](), asyncio.Event()
-    attacks = [
-        asyncio.create_task(_again_and_again(attack, web, world, attacker, done, over))
-        for attack in (_broken_stream, _refused_stream, _giant_body, _leaving, _odd_request)
-        for _ in range(3)
-    ]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", RUN, web.url, world.model, attacker,
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env={**os.environ, **_ENVIRONMENT},
+    )  # fmt: skip
     attacked = await _victim(web, world)
-    over.set()
-    await asyncio.gather(*attacks)
-    print(f"quiet:    {quiet}\nattacked: {attacked}\nattacks:  {dict(done)}")
+    printed, _ = await process.communicate(b"")
+    done = json.loads(printed)
+    ratio = attacked.percentile(0.99) / quiet.percentile(0.99)
+    print(f"quiet:    {quiet}\nattacked: {attacked}\nattacks:  {done}\nTTFT p99 attacked / quiet: {ratio:.2f}")
     assert set(quiet.ends) == {"DONE"}
     assert set(attacked.ends) == {"DONE"}, attacked
-    assert min(done[attack.__name__] for attack in (_broken_stream, _refused_stream, _giant_body, _leaving)) > 0
+    assert min(done[kind] for kind in ("_broken_stream", "_refused_stream", "_giant_body", "_leaving")) > 0
 
 
 async def _victim(web: WebProcess, world: World, *, seconds: float = SECONDS) -> Heard:
@@ -107,7 +119,7 @@ async def _ask(web: WebProcess, world: World, heard: Heard) -> None:
     caller = await Caller.to(web.url)
     try:
         began = time.monotonic()
-        content = prompt(tokens=10, interval_ms=20) + secrets.token_hex(8)
+        content = prompt(first_ms=PREFILL_MS, tokens=10, interval_ms=20) + secrets.token_hex(8)
         await caller.ask(world, content=content, stream=True, max_tokens=20)
         if (answer := await caller.head()).status != 200:
             heard.ends[f"{answer.status} {await caller.error()}"] += 1
@@ -125,61 +137,3 @@ async def _ask(web: WebProcess, world: World, heard: Heard) -> None:
         heard.ends["cut"] += 1
     finally:
         await caller.leave()
-
-
-# --- what the attacker does -------------------------------------------------------------------------------------------
-async def _again_and_again(
-    attack: Attack, web: WebProcess, world: World, secret: str, done: Counter[str], over: asyncio.Event
-) -> None:
-    while not over.is_set():
-        caller = await Caller.to(web.url)
-        try:
-            async with asyncio.timeout(20):
-                await attack(caller, world, secret)
-            done[attack.__name__] += 1
-        except (ConnectionError, asyncio.IncompleteReadError):
-            done["cut"] += 1
-        finally:
-            await caller.leave(reset=True)
-        await asyncio.sleep(PAUSE)
-
-
-async def _stream(caller: Caller, world: World, secret: str, **script: object) -> None:
-    content = prompt(**script) + secrets.token_hex(8)
-    await caller.ask(world, secret=secret, content=content, stream=True, max_tokens=50)
-    answer = await caller.head()
-    if answer.status != 200:
-        await caller.error()
-        return
-    while (data := await caller.event()) != "[DONE]" and not data.startswith('{"error":'):
-        continue
-
-
-async def _broken_stream(caller: Caller, world: World, secret: str) -> None:
-    await _stream(caller, world, secret, tokens=20, interval_ms=5, drop_after=3)
-
-
-async def _refused_stream(caller: Caller, world: World, secret: str) -> None:
-    await _stream(caller, world, secret, tokens=20, interval_ms=5, error_event_after=0)
-
-
-async def _giant_body(caller: Caller, world: World, secret: str) -> None:
-    """As large as the gateway takes, and longer than any model's window."""
-    begin, end = json.dumps(world.body(content="|", max_tokens=50)).encode().split(b"|")
-    await caller.send(head(world, secret=secret, length=len(begin) + len(_GIANT) + len(end)))
-    for part in (begin, _GIANT, end):
-        await caller.send(part)
-    await caller.head()
-
-
-async def _leaving(caller: Caller, world: World, secret: str) -> None:
-    content = prompt(tokens=50, interval_ms=10) + secrets.token_hex(8)
-    await caller.ask(world, secret=secret, content=content, stream=True, max_tokens=50)
-    await caller.head()
-    await caller.event()
-
-
-async def _odd_request(caller: Caller, world: World, secret: str) -> None:
-    fields: dict[str, Any] = {"logit_bias": {str(number): 1 for number in range(10_000)}, "stop": ["x"] * 5}
-    await caller.send(request(world, secret=secret, **fields))
-    await caller.head()
