@@ -183,7 +183,8 @@ def test_it_asks_the_database_as_often_however_many_there_are(cast: Cast) -> Non
 
     few = {path: questions(f"/t/acme/budgets/{path}") for path in ("", "alerts/", "new/", f"{cast.acme.budget.pk}/")}
     for number in range(8):
-        budget = Budget.objects.create(tenant=cast.acme.tenant, name=f"b{number}", amount=1, key=cast.acme.key.pk)
+        scope = {"key": cast.acme.key.pk, "model": f"m{number}"}
+        budget = Budget.objects.create(tenant=cast.acme.tenant, name=f"b{number}", amount=1, **scope)
         window = datetime(2026, 1, 1, tzinfo=UTC)
         BudgetAlert.objects.create(
             tenant=cast.acme.tenant, budget=budget, window_start=window, threshold=80, spent=1, amount=1
