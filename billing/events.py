@@ -3,14 +3,15 @@
 import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from math import ceil
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import msgspec
 
 from billing.models import Status, UsageSource
+from billing.pricing import nano
 from billing.usage import VERSION, UsageEvent, admitted_ms, priced
+from tenants.meters.meter import MOST_NANO
 
 COLUMNS = (
     "request_id", "part", "admitted_at", "finished_at", "tenant", "project", "key", "model", "target", "replica",
@@ -24,14 +25,15 @@ TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tok
 DURATIONS = ("queue_ms", "ttft_ms", "tpot_ms")
 LONGEST_TEXT = 512
 LARGEST_LABELS = 16 * 1024
-MOST_TOKENS = 10**15
+# Larger than 128 choices of the longest window (routing), so small that no hour's or day's sum overflows.
+MOST_TOKENS = 10**12
 LONGEST_MS = 10.0**10
 LATEST_MS = 10**13  # the year 2286
 LARGEST_SMALL = 2**15 - 1
 _STATUSES, _SOURCES = frozenset(Status.values), frozenset(UsageSource.values)
 # JSON has a NUL as this escape only, so that one search of the text mostly spares one of each field.
 _NUL = b"\\u0000"
-_COST = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,12})?")
+_COST = re.compile(r"-?[0-9]{1,24}(\.[0-9]{1,12})?")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _decoder = msgspec.json.Decoder(UsageEvent)
 _encode = msgspec.json.encode
@@ -75,6 +77,8 @@ def read_event(entry_id: str, text: bytes | None) -> Entry:
         # Another machine's clock may be behind the one that admitted.
         "finished_at": max(_moment("finished_at", event.finished_at), admitted_at),
         "cost": _cost(event),
+        # A version that knew no such bound may have written more.
+        "cost_nano": None if event.cost_nano is None else min(event.cost_nano, MOST_NANO),
         "labels": labels.decode(),
     }
     return Entry(entry_id, text, tuple(map(values.__getitem__, COLUMNS)))
@@ -152,9 +156,9 @@ def _cost(event: UsageEvent) -> Decimal | None:
     if not _COST.fullmatch(event.cost) or (event.part == 0 and event.cost.startswith("-")):
         raise BadEvent("cost is not a decimal of at most 12 places")
     cost = Decimal(event.cost)
-    if event.part == 0 and event.cost_nano != ceil(cost * 10**9):
+    if event.part == 0 and (event.cost_nano is None or min(event.cost_nano, MOST_NANO) != nano(cost)):
         raise BadEvent("cost_nano is not the ceiling of cost in 1e-9 units")
-    least_nano = 0 if event.part == 0 else -(2**63)
+    least_nano = 0 if event.part == 0 else -MOST_NANO
     if event.cost_nano is not None and not least_nano <= event.cost_nano < 2**63:
         raise BadEvent("cost_nano is negative or too large")
     if event.rates is not None and not _is_at_rates(event, cost):

@@ -8,12 +8,21 @@ from django.db import DataError, IntegrityError, connection, transaction
 from billing.buckets import day_of, hour_of, zone_join
 from billing.events import COLUMNS, Entry
 from billing.usage import PRICED_PARTS, PRICING
+from tenants.meters.meter import MOST_NANO
 
 LOCK_TIMEOUT = "5s"
 _COLUMNS = ", ".join(COLUMNS)
 _GROUP = ("project", "key", "model", "target", "kind", "currency", "price")
 BUCKET = ("tenant", "hour", *_GROUP)
 DAY_BUCKET = ("tenant", "day", *_GROUP)
+
+
+def _nano(total: str) -> dict[str, str]:
+    """The columns of a sum of 1e-9 units of any size, given as numeric: what fits in one, and what is beyond that."""
+    fitting = f"least(greatest({total}, -{MOST_NANO}), {MOST_NANO})"
+    return {"cost_nano": fitting, "cost_nano_beyond": f"{total} - {fitting}"}
+
+
 # Each column of an hour, or of a day, and what a row adds to it. A correction (part > 0) is no request; one that prices
 # a request late takes it off the unpriced.
 SUMS = {
@@ -30,8 +39,17 @@ SUMS = {
     "output_tokens": "sum(output_tokens)",
     "reasoning_tokens": "sum(reasoning_tokens)",
     "cost": "coalesce(sum(cost), 0)",
-    "cost_nano": "coalesce(sum(cost_nano), 0)",
+    **_nano("coalesce(sum(cost_nano), 0)"),
 }
+# The same of a day, from hours.
+_DAY_SUMS = {name: f"sum({name})" for name in SUMS} | _nano("(sum(cost_nano) + sum(cost_nano_beyond))")
+
+
+def _added(table: str) -> str:
+    """What an upsert sets the columns of a row of `table` to that is there already."""
+    nano = " + ".join(f"{row}.{name}" for name in ("cost_nano_beyond", "cost_nano") for row in (table, "excluded"))
+    sums = {name: f"{table}.{name} + excluded.{name}" for name in SUMS} | _nano(f"({nano})")
+    return ", ".join(f"{name} = {total}" for name, total in sums.items())
 
 
 def hours_of(rows: str) -> str:
@@ -54,7 +72,7 @@ def day_sums(hours: str) -> str:
     """
     return f"""
     SELECT h.tenant, {day_of("hour")} AS day, {", ".join(_GROUP)},
-           {", ".join(f"sum({name}) AS {name}" for name in SUMS)}
+           {", ".join(f"{total} AS {name}" for name, total in _DAY_SUMS.items())}
     FROM {hours} AS h {zone_join("h.tenant", "hour")}
     GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9"""
 
@@ -104,10 +122,10 @@ WITH written AS (
     INSERT INTO billing_usagehour ({", ".join([*BUCKET, *SUMS])})
     SELECT {", ".join([*BUCKET, *SUMS])} FROM sums ORDER BY {", ".join(BUCKET)}
     ON CONFLICT ({", ".join(BUCKET)}) DO UPDATE SET
-        {", ".join(f"{name} = billing_usagehour.{name} + excluded.{name}" for name in SUMS)}
+        {_added("billing_usagehour")}
 ), days AS ({days_of("sums")}
     ON CONFLICT ({", ".join(DAY_BUCKET)}) DO UPDATE SET
-        {", ".join(f"{name} = billing_usageday.{name} + excluded.{name}" for name in SUMS)}
+        {_added("billing_usageday")}
 ), targets AS ({targets_of("sums")}
     ON CONFLICT ({", ".join(TARGET_BUCKET)}) DO UPDATE SET
         {", ".join(f"{name} = billing_targethour.{name} + excluded.{name}" for name in TARGET_SUMS)}

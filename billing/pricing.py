@@ -3,7 +3,8 @@
     cost = ((input - cached) x rates.input + cached x rates.cached_input + output x rates.output) / 10^6
 
 with tokens as counts (cached is a part of input) and rates in a currency's units per million tokens, of at most six
-decimal places; so a cost has at most twelve, and is never rounded. Budgets count whole 1e-9 units: `nano`, the ceiling.
+decimal places; so a cost has at most twelve, and is never rounded. Budgets count whole 1e-9 units: `nano`, the ceiling,
+or as much as a counter can hold where that is less: more than any budget (billing/models/budget.py) is all the same.
 Costs at the same rates add up: the cost of sums is the sum of costs, which is why invoices may be made from rollups.
 """
 
@@ -11,6 +12,8 @@ from decimal import Context, Decimal, Inexact
 from math import ceil
 
 import msgspec
+
+from tenants.meters.meter import MOST_NANO
 
 PLACES = 6
 _EXACT = Context(prec=60, traps=[Inexact])
@@ -33,8 +36,8 @@ def cost(rates: Rates, *, input_tokens: int, cached_input_tokens: int, output_to
 
 
 def nano(amount: Decimal) -> int:
-    """`amount` in units of 1e-9, rounded up: what budgets hold and spend."""
-    return ceil(_EXACT.scaleb(amount, 9))
+    """`amount` in units of 1e-9, rounded up: what budgets hold and spend. Within MOST_NANO either way."""
+    return max(-MOST_NANO, min(MOST_NANO, ceil(_EXACT.scaleb(amount, 9))))
 
 
 def worst_nano(rates: Rates, *, input_tokens: int, output_tokens: int) -> int:

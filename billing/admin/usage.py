@@ -240,7 +240,7 @@ class UsageHourAdmin(Tokens, GrowingList):
 
     @display(description="Put onto budgets")
     def charged(self, hour: UsageHour) -> SafeString:
-        return cost(Decimal(hour.cost_nano).scaleb(-9), hour.currency)
+        return cost(Decimal(hour.charged_nano).scaleb(-9), hour.currency)
 
 
 @admin.register(DeadLetter)

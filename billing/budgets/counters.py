@@ -28,7 +28,7 @@ log = logging.getLogger("headrace.budgets")
 # What the ledger has of each window. Hours are the tenant's own, so windows end between them.
 _SUMS = """
 SELECT coalesce((
-    SELECT sum(h.cost_nano) FROM billing_usagehour h
+    SELECT sum(h.cost_nano) + sum(h.cost_nano_beyond) FROM billing_usagehour h
     WHERE h.tenant = w.tenant AND h.hour >= w.first AND h.hour < w.last
       AND (w.project = '' OR h.project = w.project) AND (w.key = '' OR h.key = w.key)
       AND (w.model = '' OR h.model = w.model)), 0)

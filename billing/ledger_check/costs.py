@@ -11,6 +11,7 @@ from billing.usage import PRICING
 # from no budget once, and at a price that came after it (late_pricing.py).
 _AT_PRICE = """(({row}.input_tokens - {row}.cached_input_tokens) * p.input
     + {row}.cached_input_tokens * p.cached_input + {row}.output_tokens * p.output) * 0.000001"""
+_NANO = "CASE WHEN at_price IS NOT NULL THEN greatest(least(ceil(at_price * 1000000000), 9e18), -9e18) END"
 _ROWS = f"""
 WITH priced AS (
     SELECT r.request_id, r.part, r.price, r.cost, r.cost_nano, {_AT_PRICE.format(row="r")} AS at_price,
@@ -22,7 +23,7 @@ WITH priced AS (
 ), different AS (
     SELECT * FROM priced
     WHERE cost IS DISTINCT FROM at_price
-       OR (cost_nano IS DISTINCT FROM ceil(at_price * 1000000000) AND NOT (is_priced_later AND cost_nano = 0))
+       OR (cost_nano IS DISTINCT FROM {_NANO} AND NOT (is_priced_later AND cost_nano = 0))
        OR (price IS NOT NULL AND NOT applies)
 )
 SELECT (SELECT count(*) FROM billing_usagerecord) AS compared, (SELECT count(*) FROM different) AS total, d.*

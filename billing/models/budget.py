@@ -124,7 +124,7 @@ class BudgetAdjustment(models.Model):
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="+")
     budget = models.ForeignKey(Budget, models.CASCADE, related_name="adjustments")
     window_start = models.DateTimeField()
-    nano = models.BigIntegerField(help_text="In units of 1e-9, signed.")
+    nano = models.DecimalField(max_digits=36, decimal_places=0, help_text="In units of 1e-9, signed.")
     reason = models.TextField()
     who = models.TextField()
     at = models.DateTimeField(default=timezone.now)

@@ -48,9 +48,9 @@ class Invoice(models.Model):
     sequence = models.BigIntegerField(null=True)
     number = models.CharField(max_length=40, null=True)  # noqa: DJ001  None: a draft has no number
     of_invoice = models.ForeignKey("self", models.PROTECT, null=True, related_name="credit_notes")
-    net = models.DecimalField(max_digits=20, decimal_places=3, default=0)
-    tax = models.DecimalField(max_digits=20, decimal_places=3, default=0)
-    total = models.DecimalField(max_digits=20, decimal_places=3, default=0)
+    net = models.DecimalField(max_digits=36, decimal_places=3, default=0)
+    tax = models.DecimalField(max_digits=36, decimal_places=3, default=0)
+    total = models.DecimalField(max_digits=36, decimal_places=3, default=0)
     content = models.JSONField(null=True)
     content_hash = models.CharField(max_length=64, blank=True)
     drafted_at = models.DateTimeField(default=timezone.now)
@@ -145,7 +145,7 @@ class InvoiceLine(models.Model):
     quantity = models.BigIntegerField(null=True)
     unit_price = models.DecimalField(max_digits=18, decimal_places=6, null=True, help_text="Per million tokens.")
     exact = models.DecimalField(max_digits=48, decimal_places=24)
-    amount = models.DecimalField(max_digits=20, decimal_places=3)
+    amount = models.DecimalField(max_digits=36, decimal_places=3)
     credit = models.ForeignKey("billing.Credit", models.PROTECT, null=True, related_name="lines")
 
     class Meta:

@@ -11,7 +11,8 @@ class Rollup(models.Model):
 
     A correction adds its tokens and cost to the span in which its request was admitted, and counts in `corrections`,
     not in `requests`. `cost` leaves out the `unpriced`; being of one price, it is exactly what the sums of tokens cost
-    (pricing.py).
+    (pricing.py). What budgets were charged is `cost_nano` and `cost_nano_beyond` together: what passes
+    pricing.MOST_NANO is in the second, so that no sum overflows.
     """
 
     tenant = models.TextField()
@@ -33,11 +34,18 @@ class Rollup(models.Model):
     cached_input_tokens = models.BigIntegerField()
     output_tokens = models.BigIntegerField()
     reasoning_tokens = models.BigIntegerField()
-    cost = models.DecimalField(max_digits=24, decimal_places=12)
+    cost = models.DecimalField(max_digits=36, decimal_places=12)
     cost_nano = models.BigIntegerField(default=0, help_text="What budgets were charged, in units of 1e-9.")
+    cost_nano_beyond = models.DecimalField(
+        max_digits=36, decimal_places=0, db_default=0, default=0, help_text="What does not fit in cost_nano."
+    )
 
     class Meta:
         abstract = True
+
+    @property
+    def charged_nano(self) -> int:
+        return self.cost_nano + int(self.cost_nano_beyond)
 
     @staticmethod
     def total(name: str) -> Sum:

@@ -15,7 +15,7 @@ class TargetHour(models.Model):
     input_tokens = models.BigIntegerField()
     cached_input_tokens = models.BigIntegerField()
     output_tokens = models.BigIntegerField()
-    cost = models.DecimalField(max_digits=30, decimal_places=12)
+    cost = models.DecimalField(max_digits=36, decimal_places=12)
 
     class Meta:
         default_permissions = ("view",)

@@ -34,7 +34,8 @@ class Usage(models.Model):
     """The facts of a record and of a correction alike. Names refer to other tables by slug, without a foreign key.
 
     `cached_input_tokens` is a part of `input_tokens`, `reasoning_tokens` of `output_tokens`. `cost` is exact, in
-    `currency`, None while unpriced; `cost_nano` is its ceiling in units of 1e-9. Times with `_ms` are milliseconds.
+    `currency`, None while unpriced; `cost_nano` is its ceiling in units of 1e-9, at most pricing.MOST_NANO. Times
+    with `_ms` are milliseconds.
     """
 
     part = models.SmallIntegerField(default=0)
@@ -52,7 +53,7 @@ class Usage(models.Model):
     output_tokens = models.BigIntegerField()
     reasoning_tokens = models.BigIntegerField()
     usage_source = models.TextField(choices=UsageSource.choices)
-    cost = models.DecimalField(max_digits=24, decimal_places=12, null=True)
+    cost = models.DecimalField(max_digits=36, decimal_places=12, null=True)
     cost_nano = models.BigIntegerField(null=True)
     currency = models.CharField(max_length=3)
     price = models.TextField(null=True)  # noqa: DJ001  None: no price applied

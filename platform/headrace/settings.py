@@ -1,5 +1,6 @@
 """All settings, each read once from the environment by a typed reader (env.py). The table in README.md lists them."""
 
+import decimal
 import os
 from pathlib import Path
 
@@ -12,6 +13,10 @@ from headrace import addresses, env, secret
 
 HOME = env.home()
 ROOT = Path(__file__).resolve().parents[2]
+
+# Sums of money are exact: they have up to 36 digits, and Decimal keeps 28 of a sum unless told, in every thread.
+decimal.DefaultContext.prec = 60
+decimal.setcontext(decimal.DefaultContext)
 
 # --- who we are -------------------------------------------------------------------------------------------------------
 DEBUG = env.flag("HEADRACE_DEBUG")

@@ -8,6 +8,8 @@ INPUT_TOKENS = "input_tokens"
 OUTPUT_TOKENS = "output_tokens"
 CONCURRENCY = "concurrency"
 COST = "cost"  # in 1e-9 units of the tenant's currency
+# The most of it that one request, or one counter, is taken to have: near what a field of Redis can hold (2^63).
+MOST_NANO = 9 * 10**18
 
 # A replica's room is counted in tokens: those of prompts to prefill and outputs to decode.
 ROOM = "room"

@@ -17,10 +17,10 @@ import msgspec
 import redis
 
 from tenants.meters.holds import HOLDS, USAGE
+from tenants.meters.meter import MOST_NANO
 from tenants.meters.scripts import ADOPT, REBUILD, Argument
 
-# What a hash field can take (2^63) with room for what is added; more is counted as this much.
-MOST = 9 * 10**18
+MOST = MOST_NANO  # more is counted as this much
 _AT_ONCE = 200  # holds, or entries, in one piece
 _KEPT_SECONDS = 300  # what was read, after its reader died
 _PASSES = 8  # after which what is new is no longer read ahead

@@ -60,7 +60,10 @@ def _spent_of_late(tenant: Tenant, budgets: Sequence[Shown], now: datetime) -> d
     for one in budgets:
         chosen = {name: value for name in ("project", "key", "model") if (value := getattr(one.budget, name))}
         scope = " AND ".join(f"{name} = %s" for name in chosen) or "true"
-        sums.append(f"coalesce(sum(cost_nano) FILTER (WHERE {scope}), 0)")
-        arguments += chosen.values()
+        total = " + ".join(
+            f"coalesce(sum({name}) FILTER (WHERE {scope}), 0)" for name in ("cost_nano", "cost_nano_beyond")
+        )
+        sums.append(total)
+        arguments += [*chosen.values()] * 2
     [spent] = rollups(tenant, now - LOOKED_BACK, now).select(", ".join(sums), *arguments)
     return {one.budget.pk: Decimal(nano).scaleb(-9) for one, nano in zip(budgets, spent, strict=True)}

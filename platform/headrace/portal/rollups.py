@@ -19,7 +19,7 @@ SUMS = (
     "requests", "errors", "cancelled", "abandoned", "unpriced", "input_tokens", "cached_input_tokens", "output_tokens",
     "cost",
 )  # fmt: skip
-_COLUMNS = ", ".join((*DIMENSIONS, "kind", *SUMS, "cost_nano"))
+_COLUMNS = ", ".join((*DIMENSIONS, "kind", *SUMS, "cost_nano", "cost_nano_beyond"))
 _TOKENS = frozenset({"input_tokens", "cached_input_tokens", "output_tokens"})
 
 

@@ -69,7 +69,7 @@ def test_it_counts_anew_and_resets() -> None:
     assert [budget["spent"] for budget in listed("--tenant", "acme")] == ["0", "1"]
     assert "nothing was spent" in run("reset", "acme/all", "--reason", "goodwill")
     adjustment = BudgetAdjustment.objects.get()
-    assert (adjustment.nano, adjustment.reason) == (-2 * 10**9, "goodwill")
+    assert (int(adjustment.nano), adjustment.reason) == (-2 * 10**9, "goodwill")
     entry = AuditEntry.objects.order_by("-id")[0]
     assert (entry.subject.split()[0], entry.origin) == ("billing_budgetadjustment", "manage.py budgets")
 

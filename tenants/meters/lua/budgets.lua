@@ -28,10 +28,18 @@ local function counter(key)
 end
 
 -- No sum overflows: what is spent stays at the most that a counter can hold, and of what is held no more is admitted
--- (`check`). Where it was put there by other means, less than nothing is never held. Nothing may fail in the middle of a
--- settlement.
+-- (`check`). How much was spent beyond that is not known, so that nothing is taken off it: the ledger has it all, and the
+-- counter is asked to be made anew. Where it was put there by other means, less than nothing is never held. Nothing may
+-- fail in the middle of a settlement.
 local function add(key, field, amount)
   counters[key] = nil
+  if field == 'spent' and string.sub(amount, 1, 1) == '-' then
+    local spent = redis.pcall('HGET', key, field)
+    if is_whole(spent) and (remaining(spent, MOST)) >= 0 then
+      redis.call('SADD', WANTED, key)
+      return
+    end
+  end
   local sum = redis.pcall('HINCRBY', key, field, amount)
   if type(sum) == 'table' then
     redis.call('HSET', key, field, string.sub(amount, 1, 1) == '-' and '-' .. MOST or MOST)
