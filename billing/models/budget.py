@@ -14,6 +14,7 @@ from django.utils import timezone
 from tenants.models import Tenant
 from tenants.models.moments import check_moment, moment_constraint
 from tenants.models.names import slug_constraint, slug_field
+from tenants.models.quota import Limited
 
 PLACES = 9
 # In nano-units twice this, a budget and its increase, are still below 2^63.
@@ -50,7 +51,7 @@ class BudgetQuerySet(models.QuerySet["Budget"]):
         return self.filter(tenant=tenant)
 
 
-class Budget(models.Model):
+class Budget(Limited):
     """How much of the tenant's currency its requests may cost in each period.
 
     A hard budget refuses what might pass it; a soft one only tells. Whose use it counts, and in which period, never

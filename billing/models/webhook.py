@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from billing.models.budget import BudgetAlert
 from tenants.models import Tenant
+from tenants.models.quota import Limited
 
 
 class Delivery(models.TextChoices):
@@ -15,7 +16,7 @@ class Delivery(models.TextChoices):
     FAILED = "failed"
 
 
-class WebhookEndpoint(models.Model):
+class WebhookEndpoint(Limited):
     """An address of a tenant's that is told of alerts. `secret` is sealed (engines.secrets) and signs what is sent."""
 
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="webhooks")

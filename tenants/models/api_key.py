@@ -10,6 +10,7 @@ from tenants.models.display_names import check_display_name
 from tenants.models.limits import CeiledLimits
 from tenants.models.moments import check_moment, moment_constraint
 from tenants.models.project import Project
+from tenants.models.quota import Limited
 from tenants.models.tenant import Tenant
 
 
@@ -24,7 +25,7 @@ class ApiKeyQuerySet(db.QuerySet["ApiKey"]):
         return self.filter(tenant=tenant)
 
 
-class ApiKey(CeiledLimits):
+class ApiKey(Limited, CeiledLimits):
     """What an app authenticates with. The text of the key is never stored: `digest` finds it (tenants.keys)."""
 
     public_id = db.CharField(primary_key=True, max_length=12, editable=False)

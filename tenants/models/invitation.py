@@ -5,6 +5,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from tenants.models.member import Role
+from tenants.models.quota import Limited
 from tenants.models.tenant import Tenant
 
 
@@ -16,7 +17,7 @@ class InvitationQuerySet(models.QuerySet["Invitation"]):
         return self.filter(accepted_at=None, withdrawn_at=None)
 
 
-class Invitation(models.Model):
+class Invitation(Limited):
     """An offer to join a tenant in a role, made to an address. Whoever has its link may take it once, within a week.
 
     The link is never stored: `digest` finds it (tenants.inviting).

@@ -1,6 +1,7 @@
 from django.conf import settings
 from django.db import models
 
+from tenants.models.quota import Limited
 from tenants.models.tenant import Tenant
 
 
@@ -17,7 +18,7 @@ class MemberQuerySet(models.QuerySet["Member"]):
         return self.filter(tenant=tenant)
 
 
-class Member(models.Model):
+class Member(Limited):
     """A person's role in a tenant. One person may belong to several tenants."""
 
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="members")

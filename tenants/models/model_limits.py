@@ -2,6 +2,7 @@ from django.db import models
 from django.db.models import Q
 
 from tenants.models.limits import CeiledLimits
+from tenants.models.quota import Limited
 from tenants.models.tenant import Tenant
 
 
@@ -10,7 +11,7 @@ class ModelLimitsQuerySet(models.QuerySet["ModelLimits"]):
         return self.filter(tenant=tenant)
 
 
-class ModelLimits(CeiledLimits):
+class ModelLimits(Limited, CeiledLimits):
     """The limits of a tenant, a project or a key for one model, beside those for all models together."""
 
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="model_limits")

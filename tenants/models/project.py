@@ -8,6 +8,7 @@ from django.utils import timezone
 from tenants.models.display_names import check_display_name
 from tenants.models.limits import CeiledLimits
 from tenants.models.names import slug_constraint, slug_field
+from tenants.models.quota import Limited
 from tenants.models.tenant import LEAST_WEIGHT, MOST_WEIGHT, Tenant
 
 
@@ -16,7 +17,7 @@ class ProjectQuerySet(models.QuerySet["Project"]):
         return self.filter(tenant=tenant)
 
 
-class Project(CeiledLimits):
+class Project(Limited, CeiledLimits):
     """A part of a tenant whose keys and use are counted together."""
 
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="projects")

@@ -79,9 +79,11 @@ def _carry_out(plan: Plan, source: str, dry_run: bool) -> None:
 
 
 def _write(plan: Plan, source: str) -> None:
+    change: Change | None = None
     try:
         for change in plan.changes:
             change.write()
+        change = None
         with connection.cursor() as cursor:
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # here, where it can be told, and not at the commit
             cursor.execute("SET CONSTRAINTS ALL DEFERRED")
@@ -89,4 +91,5 @@ def _write(plan: Plan, source: str) -> None:
     except (DataError, IntegrityError) as error:
         said = quotas.refusal(error) if isinstance(error, IntegrityError) else None
         said = said or f"the database refuses it: {str(error).splitlines()[0]}"
-        raise ApplyError(source, [Problem(1, said)]) from error
+        problem = Problem(1, said) if change is None else Problem(change.line, f"{change.label}: {said}")
+        raise ApplyError(source, [problem]) from error

@@ -31,6 +31,7 @@ class Change:
     saves: list[tuple[models.Model, list[str] | None]] = field(default_factory=list)
     deletes: list[models.Model] = field(default_factory=list)
     outcome: str = ""  # what is known of it only when it is written
+    line: int = 1  # where the document says so
 
     @property
     def told(self) -> str:
@@ -80,7 +81,7 @@ class Plan:
         if not is_new and not columns:
             return None
         self._validate(row, entry, label, None if is_new else columns)
-        change = Change(is_new, label, differences, [(row, None if is_new else columns)])
+        change = Change(is_new, label, differences, [(row, None if is_new else columns)], line=entry.line)
         self.changes.append(change)
         return change
 

@@ -93,6 +93,6 @@ class _People:
         user = User(username=entry.name[:150], email=entry.name)
         user.set_unusable_password()
         email = Difference("email", "none", entry.name)
-        plan.changes.append(Change(True, f"user {entry.name}", [email], [(user, None)]))
+        plan.changes.append(Change(True, f"user {entry.name}", [email], [(user, None)], line=entry.line))
         users.append(user)
         return user

@@ -1,4 +1,4 @@
-"""The page that says that a team has as many of something as it may: the database refused one more."""
+"""The page for a quota that was reached after a form had been checked: by another request at the same moment."""
 
 from collections.abc import Callable
 
@@ -23,4 +23,4 @@ class QuotaReached:
         said = quotas.refusal(exception) if isinstance(exception, IntegrityError) else None
         if said is None:
             return None
-        return render(request, "errors/403.html", {"refused": Refused("No room for more", said)}, status=403)
+        return render(request, "errors/403.html", {"refused": Refused("Quota reached", said)}, status=403)

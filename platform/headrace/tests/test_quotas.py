@@ -44,7 +44,7 @@ def test_one_request_counts_in_a_bounded_number_of_budgets() -> None:
         add("one-more")
     said = quotas.refusal(refused.value)
     assert said is not None
-    assert said.startswith("A team may have 8 budgets of one project, key and model, and acme has as many.")
+    assert said.startswith("acme has 8 of at most 8 budgets of one project, key and model. Remove one")
 
 
 def test_an_operator_lets_one_tenant_have_more(capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,7 +55,7 @@ def test_an_operator_lets_one_tenant_have_more(capsys: pytest.CaptureFixture[str
     for slug, most in [("acme", 2), ("globex", 1)]:
         for number in range(most):
             WebhookEndpoint.objects.create(tenant_id=slug, url=f"https://example.com/{number}", secret=b"")
-        with pytest.raises(IntegrityError, match=f"A team may have {most} webhooks"), transaction.atomic():
+        with pytest.raises(IntegrityError, match=f"has {most} of at most {most} webhooks"), transaction.atomic():
             WebhookEndpoint.objects.create(tenant_id=slug, url="https://example.com/more", secret=b"")
     call_command("quotas", "acme", "webhooks=")
     assert quotas.most_of("webhooks", "acme") == 1

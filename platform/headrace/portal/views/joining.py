@@ -6,7 +6,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.contrib.auth.views import redirect_to_login
-from django.db import transaction
+from django.forms import Form
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -14,6 +14,7 @@ from django.urls import reverse
 from headrace.portal.forms.joining import NewPasswordForm
 from tenants import audit, inviting
 from tenants.models import Invitation
+from tenants.quotas import refusals_to
 
 
 def join(request: HttpRequest, token: str) -> HttpResponse:
@@ -49,20 +50,25 @@ def _join_new(request: HttpRequest, invitation: Invitation) -> HttpResponse:
         return render(request, "portal/join_new.html", {"invitation": invitation, "form": form})
     user.first_name = form.cleaned_data["name"]
     user.set_password(form.cleaned_data["password"])
-    with transaction.atomic(), audit.acting(who=user.username, origin=audit.origin_of(request)):
+    with refusals_to(form), audit.acting(who=user.username, origin=audit.origin_of(request)):
         user.save(force_insert=True)
         # A link that came by mail proves the address. Without a mail server the inviter handed it over himself.
         EmailAddress.objects.create(user=user, email=user.email, primary=True, verified=bool(settings.EMAIL_HOST))
         inviting.accept(invitation, user)
+    if form.errors:
+        return render(request, "portal/join_new.html", {"invitation": invitation, "form": form})
     welcome = reverse("portal:overview", args=[invitation.tenant_id])
     response: HttpResponse = perform_login(request, user, redirect_url=welcome)
     return response
 
 
 def _accept(request: HttpRequest, invitation: Invitation, user: User) -> HttpResponse:
+    form = Form(request.POST)  # only its button
     try:
-        with audit.acting(who=user.username, origin=audit.origin_of(request)):
+        with refusals_to(form), audit.acting(who=user.username, origin=audit.origin_of(request)):
             inviting.accept(invitation, user)
     except inviting.IsMember:
         messages.info(request, "You belong to this team already.")
+    if form.errors:
+        return render(request, "portal/join.html", {"invitation": invitation, "form": form})
     return redirect("portal:overview", invitation.tenant_id)

@@ -19,6 +19,7 @@ from headrace.portal.letters import send_invitation
 from headrace.portal.request import PortalRequest
 from tenants import inviting
 from tenants.models import Invitation, Member, Role
+from tenants.quotas import refusals_to
 
 log = logging.getLogger("headrace.portal")
 
@@ -66,7 +67,10 @@ def invite(request: PortalRequest) -> HttpResponse:
         form.add_error("email", "This person is a member already.")
         return listing(request, form)
     inviter = request.user.get_full_name() or request.user.email or request.user.username
-    invitation, token = inviting.invite(tenant=request.tenant, email=email, role=role, invited_by=inviter)
+    with refusals_to(form):
+        invitation, token = inviting.invite(tenant=request.tenant, email=email, role=role, invited_by=inviter)
+    if form.errors:
+        return listing(request, form)
     link = request.build_absolute_uri(reverse("portal:join", args=[token]))
     if settings.EMAIL_HOST and _is_sent(invitation, link):
         messages.success(request, f"{email} has been sent a link, good for seven days.")

@@ -2,6 +2,7 @@
 
 import json
 
+from django.forms import Form
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import render
 
@@ -10,6 +11,7 @@ from headrace.portal.playing import LIFE, playground_key
 from headrace.portal.request import PortalRequest, asked, sent
 from headrace.portal.views.models import offers_of, usual
 from tenants.models import Project
+from tenants.quotas import refusals_to
 
 
 def playground(request: PortalRequest) -> HttpResponse:
@@ -30,7 +32,11 @@ def key(request: PortalRequest) -> HttpResponse:
     project = Project.objects.of(request.tenant).filter(slug=sent(request, "project")).first()
     if project is None:
         return JsonResponse({"error": "Choose a project."}, status=400)
-    _, text = playground_key(project, request.user)
+    form = Form(request.POST)
+    with refusals_to(form):
+        _, text = playground_key(project, request.user)
+    if form.errors:
+        return JsonResponse({"error": form.non_field_errors()[0]}, status=409)
     return JsonResponse({"key": text, "seconds": LIFE.total_seconds()})
 
 

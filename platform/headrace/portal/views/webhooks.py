@@ -10,6 +10,7 @@ from billing.models import Delivery, Notice, WebhookEndpoint
 from engines import secrets
 from headrace.portal.forms.webhooks import WebhookForm
 from headrace.portal.request import PortalRequest
+from tenants.quotas import refusals_to
 
 PAGE = 50
 CHECK = """\
@@ -34,9 +35,11 @@ def create(request: PortalRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         secret = random.token_urlsafe(32)
         url = form.cleaned_data["url"]
-        endpoint = WebhookEndpoint.objects.create(tenant=request.tenant, url=url, secret=secrets.seal(secret))
-        context = {"endpoint": endpoint, "secret": secret, "check": CHECK}
-        return render(request, "portal/budget_webhook_made.html", context)
+        with refusals_to(form):
+            endpoint = WebhookEndpoint.objects.create(tenant=request.tenant, url=url, secret=secrets.seal(secret))
+        if not form.errors:
+            context = {"endpoint": endpoint, "secret": secret, "check": CHECK}
+            return render(request, "portal/budget_webhook_made.html", context)
     return render(request, "portal/budget_webhook_new.html", {"form": form})
 
 
