@@ -134,13 +134,13 @@ def _take(data: bytes, exchange: Exchange, parts: dict[int, _Parts], read: Strea
     is_begun = exchange.has_first_byte
     chunks.raise_failure(chunk, data)
     choices, raw = read.read(bytes(chunk.choices), is_begun=is_begun)
-    chunks.count(chunk, choices, exchange.meter)
+    chunks.count(chunk, data, choices, exchange.meter)
     beside.take(chunk)
     wholes = msgspec.json.decode(raw) or ()
     texts = chunks.outputs(choices, chunk, is_begun=is_begun)
     for choice, text, whole in zip(choices, texts, wholes, strict=True):
         if text:
-            exchange.meter.delivered(text)
+            exchange.meter.delivered(text, choice.index)
         if (text or choice.finish_reason) and not exchange.has_first_byte:
             exchange.start_answer(time.monotonic())
         exchange.last_byte_at = exchange.last_event_at = time.monotonic()

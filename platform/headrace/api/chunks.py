@@ -7,23 +7,21 @@ ours: id, created, model, usage. So an event costs two small decodes and one con
 import msgspec
 
 from headrace.api.answer_schema import StreamedChoice
-from headrace.api.failures import told_beside, told_in_choices
+from headrace.api.failures import FailurePlaces, told_beside, told_in_choices
 from headrace.api.mending import decode
 from headrace.api.output import unlisted_outputs
-from headrace.api.raw import NULL, is_empty
+from headrace.api.raw import is_empty
 from headrace.api.streamed_choices import substance
 from headrace.api.usage_meter import UsageMeter
-from headrace.api.usage_places import UsagePlaces, note_usage
+from headrace.api.usage_places import note_usage
 
 DONE = b"data: [DONE]\n\n"
 
 
-class Chunk(UsagePlaces):
+class Chunk(FailurePlaces):
     """An engine's event. `choices` stay raw, to be passed on; null and absent ones are empty."""
 
     choices: msgspec.Raw = msgspec.Raw(b"[]")
-    error: msgspec.Raw = NULL
-    object: str | None = None
 
 
 _chunk = msgspec.json.Decoder(Chunk)
@@ -39,17 +37,17 @@ def read(data: bytes) -> Chunk:
     return decode(_chunk, data)
 
 
-def count(chunk: Chunk, choices: list[StreamedChoice], meter: UsageMeter) -> None:
+def count(chunk: Chunk, data: bytes, choices: list[StreamedChoice], meter: UsageMeter) -> None:
     """Take what an event says of its use: of its choice so far, or, beside no choices, of the whole request."""
-    note_usage(chunk, chunk.choices, meter, index=choices[0].index if choices else None)
+    index = choices[0].index if choices else None
+    is_last = not choices or any(choice.finish_reason for choice in choices)
+    note_usage(chunk, chunk.choices, meter, data, index=index, is_last=is_last)
 
 
 def raise_failure(chunk: Chunk, data: bytes) -> None:
     """Raise the UpstreamError that an event tells, in its own form or as if nothing had happened."""
-    if chunk.object == "error" or not is_empty(chunk.error) or is_empty(chunk.choices):
-        error = told_beside(data)
-    else:
-        error = told_in_choices(bytes(chunk.choices))
+    error = told_beside(data) if chunk.may_fail or is_empty(chunk.choices) else None
+    error = error or told_in_choices(bytes(chunk.choices))
     if error is not None:
         raise error
 

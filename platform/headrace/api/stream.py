@@ -127,7 +127,7 @@ class StreamedAnswer:
         is_begun = self._exchange.has_first_byte
         chunks.raise_failure(chunk, data)
         choices, raw = self._read.read(bytes(chunk.choices), is_begun=is_begun)
-        chunks.count(chunk, choices, self._exchange.meter)
+        chunks.count(chunk, data, choices, self._exchange.meter)
         if choices:
             texts = chunks.outputs(choices, chunk, is_begun=is_begun)
             self._choices(choices, texts, raw, self._beside.next(chunk))
@@ -143,7 +143,7 @@ class StreamedAnswer:
             raise self._read.failure
         for choice, text in zip(choices, texts, strict=True):
             if text:
-                exchange.meter.delivered(text)
+                exchange.meter.delivered(text, choice.index)
                 self._end_by = None
             if choice.finish_reason:
                 self._finished.add(choice.index)

@@ -12,7 +12,10 @@ from typing import Any
 import msgspec
 
 from engines.errors import BadAnswer
+from headrace.api.delivered_output import NO_TEXT, SPARE_EVENTS, USUAL_BYTES, DeliveredOutput
 from headrace.api.usage_told import timings_of, usage_of
+
+__all__ = ["NO_TEXT", "Counts", "UsageMeter", "as_openai"]
 
 
 class Counts(msgspec.Struct):
@@ -25,18 +28,11 @@ class Counts(msgspec.Struct):
     source: str = "reported"
 
 
-_TEXT_KEPT = 2**20
 _RANK = {"reported": 0, "counted": 1, "estimated": 2}
-# A token may come in more events than one: a tool's name, its arguments; reasoning that ends in the middle of a piece.
-_SPARE_EVENTS = 64
-# Some providers send a few characters at a time: only of a text as long as so many tokens mostly are it is too many.
-_USUAL_BYTES = 4
-# No tokenizer has tokens of so many bytes, but for runs of one character: what is told of fewer cannot be true.
-_MOST_BYTES = 256
-# Of prompts that much more is left: they hold what no model reads as such, like base64 and tables of one character.
+# Of prompts that much is left a token: they hold what no model reads as such, like base64 and tables of one character.
 _MOST_PROMPT_BYTES = 1024
-# Stands for output that is no text, one token of it.
-NO_TEXT = "\N{OBJECT REPLACEMENT CHARACTER}"
+# A running count that is as its first is one of each event alone, where so many times more came.
+_MUCH_MORE = 4
 
 
 class UsageMeter:
@@ -49,35 +45,38 @@ class UsageMeter:
     """
 
     __slots__ = (
-        "_bytes", "_cached", "_final", "_has_cached", "_has_running", "_is_bounded", "_latest", "_least_prompt",
-        "_most_events", "_most_output", "_most_prompt", "_outputs", "_prompt", "_reasoning", "_text", "_torn",
-        "_without_text", "events", "overrun", "sources",
+        "_cached", "_delivered", "_final", "_firsts", "_has_cached", "_has_running", "_is_bounded", "_latest",
+        "_least_prompt", "_most_events", "_most_output", "_most_prompt", "_outputs", "_prompt", "_reasoning", "_torn",
+        "overrun", "sources",
     )  # fmt: skip
 
     def __init__(self, *, most_prompt: int, most_output: int, text_bytes: int = 0) -> None:
         self._most_prompt, self._most_output = most_prompt, most_output
         self._least_prompt = min(most_prompt, text_bytes // _MOST_PROMPT_BYTES)
-        self._most_events = most_output + most_output // 4 + _SPARE_EVENTS
+        self._most_events = most_output + most_output // 4 + SPARE_EVENTS
         self._prompt: int | None = None
         self._cached = 0
         self._has_cached = False
         self._reasoning: dict[int, int] = {}  # by choice; of all of them under -1
         self._outputs: dict[int, int] = {}
+        self._firsts: dict[int, int] = {}  # of each choice's running counts the first
         self._latest: dict[int, msgspec.Raw | None] = {}
         self._final: int | None = None
         self._has_running = False
         self._torn: set[int] = set()  # choices whose last word is not credible: those before it were not kept
         self._is_bounded = False
-        self._bytes = 0
-        self._text: list[str] = []
-        self._without_text = 0
-        self.events = 0
+        self._delivered = DeliveredOutput()
         self.overrun: set[str] = set()
         self.sources = ("reported", "reported")  # of the input's and the output's counts
 
     @property
+    def events(self) -> int:
+        """How many events brought output."""
+        return self._delivered.events
+
+    @property
     def has_output(self) -> bool:
-        return self.events > 0
+        return self._delivered.events > 0
 
     @property
     def has_prompt(self) -> bool:
@@ -93,42 +92,42 @@ class UsageMeter:
 
     @property
     def is_reported(self) -> bool:
-        """Whether the upstream has counted the output itself, credibly."""
+        """Whether the upstream has counted the output itself, credibly and all of it."""
         self._read_latest()
         is_running = self._has_running and not self._torn
         is_told = bool(self._final or is_running) or (self._final == 0 and not self.has_output)
-        return is_told and self._reported() >= self._least_output
+        if not is_told or self._reported() < self._delivered.least(self._most_output):
+            return False
+        return not self._delivered.after_told()[0]
 
     @property
     def text(self) -> str | None:
         """What was delivered, for whoever can count it; None where it was too long to keep, or seemed to be counted."""
-        return "".join(self._text) if self._bytes < _TEXT_KEPT and not self._has_running else None
+        return self._delivered.text
 
-    def delivered(self, text: str) -> None:
-        """One event's worth of output goes to the client. Raises BadAnswer once it is far more than was asked for."""
-        self.events += 1
-        # UTF-8 length without encoding where the string is ASCII, as most are.
-        self._bytes += len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-        if text == NO_TEXT:
-            self._without_text += 1
-        elif not self._has_running and self._bytes < _TEXT_KEPT:
-            self._text.append(text)
-        if self.events > self._most_events and self._bytes > _USUAL_BYTES * self._most_events:
+    def delivered(self, text: str, index: int = 0) -> None:
+        """One event's worth of output of choice `index` goes to the client. Raises BadAnswer once it is far more than
+        was asked for."""
+        delivered = self._delivered
+        delivered.add(text, index)
+        if delivered.events > self._most_events and delivered.bytes > USUAL_BYTES * self._most_events:
             self.overrun.add("output")
             raise BadAnswer("more output than was asked for")
 
     def running(self, index: int, raw: msgspec.Raw) -> None:
         """Usage on an event of choice `index`: cumulative, so once one was credible only the last is ever decoded."""
-        if self._outputs.get(index):
+        if self._outputs.get(index) and self._prompt is not None:
             self._latest[index] = raw
-        else:
-            self._take(index, raw)
+            self._delivered.note_told(index)
+        elif self._take(index, raw):
+            self._delivered.note_told(index)
 
     def final(self, raw: msgspec.Raw) -> None:
         """Usage of the whole request. When sent twice, the larger counts: it is cumulative."""
         output = self._read(-1, raw)
         if output is not None:
             self._final = max(self._final or 0, output)
+            self._delivered.note_told(None)
 
     def timings(self, index: int, raw: msgspec.Raw) -> None:
         """llama.cpp's running counts of choice `index`."""
@@ -139,6 +138,7 @@ class UsageMeter:
         self._note_prompt(timings.prompt_n + timings.cache_n, timings.cache_n)
         if self._is_credible(timings.predicted_n):
             self._note_output(index, timings.predicted_n)
+            self._delivered.note_told(index)
 
     def counts(
         self, *, prompt_estimate: int, counted_prompt: int | None, counted: int | None, bytes_per_token: float
@@ -156,11 +156,11 @@ class UsageMeter:
             prompt, source = counted_prompt, "counted"
         if prompt > self._most_prompt:
             prompt, source = self._most_prompt, "estimated"
-        output, how = max(self._guess(bytes_per_token), sum(self._outputs.values())), "estimated"
+        output, how = self._guess(bytes_per_token), "estimated"
         if self.is_reported:
             output, how = self._reported(), "reported"
         elif counted:
-            output, how = counted + self._without_text, "counted"
+            output, how = counted + self._delivered.without_text, "counted"
         if output > self._most_output:
             output, how = self._most_output, "estimated"
         reasoning = max(self._reasoning.get(-1, 0), sum(self._reasoning.values()) - self._reasoning.get(-1, 0))
@@ -185,29 +185,30 @@ class UsageMeter:
     def _take(self, index: int, raw: msgspec.Raw) -> bool:
         """Whether it told the output, credibly."""
         output = self._read(index, raw)
-        if output is not None:
-            self._note_output(index, output)
-        return output is not None
+        if output is None or self._is_of_one_event(index, output):
+            return False
+        self._note_output(index, output)
+        return True
 
-    @property
-    def _least_output(self) -> int:
-        """What was delivered in so many events, or bytes, was more than fewer tokens. A text that is more than was
-        asked for at that size is not measured by it."""
-        by_bytes = self._bytes // _MOST_BYTES
-        by_events = (self.events - _SPARE_EVENTS) // _USUAL_BYTES
-        return max(by_events, by_bytes if by_bytes <= self._most_output else 0)
+    def _is_of_one_event(self, index: int, output: int) -> bool:
+        """Whether a running count is no sum: as small as the first, after much more output."""
+        is_first = output <= self._firsts.setdefault(index, output) if output else False
+        return is_first and self._delivered.has_grown(index, _MUCH_MORE * output)
 
     def _guess(self, bytes_per_token: float) -> int:
-        return max(self.events, round(self._bytes / bytes_per_token)) if bytes_per_token > 0 else self.events
+        told, guess = sum(self._outputs.values()), self._delivered.guess(bytes_per_token)
+        if self._has_running and not self._torn and told >= self._delivered.least(self._most_output):
+            return max(told + self._delivered.guess_after_told(told, bytes_per_token), self._final or 0)
+        return max(guess, told, self._final or 0)
 
     def _read(self, index: int, raw: msgspec.Raw) -> int | None:
         """The output tokens a usage object tells; None where it tells none that can be true."""
         usage = usage_of(raw)
         if usage is None:
             return None
-        if usage.prompt is not None:
-            self._has_cached = self._has_cached or usage.cached is not None
-            self._note_prompt(usage.prompt, usage.cached or 0)
+        self._has_cached = self._has_cached or usage.cached is not None
+        if usage.prompt is None or not self._note_prompt(usage.prompt, usage.cached or 0):
+            self._note_cached(usage.cached or 0)
         if usage.output is None:
             return None
         output = usage.output + usage.apart
@@ -222,18 +223,27 @@ class UsageMeter:
         is_possible = 0 <= output <= max(self._most_output, self.events)
         return is_possible and (output > 0 or not self.has_output)
 
-    def _note_prompt(self, prompt: int, cached: int) -> None:
+    def _note_prompt(self, prompt: int, cached: int) -> bool:
+        """Take a prompt's count, if it can be true; whether it can."""
         if prompt > self._most_prompt:
             self.overrun.add("input")
         if not max(1, self._least_prompt) <= prompt <= self._most_prompt:
-            return
+            return False
         self._prompt = max(self._prompt or 0, prompt)
         self._is_bounded = self._is_bounded or not 0 <= cached <= prompt
         self._cached = max(self._cached, min(max(0, cached), prompt))
+        return True
+
+    def _note_cached(self, cached: int) -> None:
+        """What was cached of a prompt that is counted elsewhere."""
+        if 0 < cached <= self._most_prompt:
+            self._cached = max(self._cached, cached)
 
     def _note_output(self, index: int, output: int) -> None:
         self._outputs[index] = max(self._outputs.get(index, 0), output)
-        self._has_running = self._has_running or output > 0
+        if output > 0 and not self._has_running:
+            self._has_running = True
+            self._delivered.drop_text()
         self._torn.discard(index)
 
 

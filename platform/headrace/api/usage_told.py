@@ -10,26 +10,39 @@ from typing import Any
 
 import msgspec
 
-# Name by name, details as path. Of several that are told the first counts, of cached and reasoning tokens the largest.
-_PROMPT = ("prompt_tokens", "input_tokens", "promptTokenCount", "inputTokenCount", "inputTokens", "prompt_eval_count")
-_OUTPUT = (
-    "completion_tokens", "output_tokens", "candidatesTokenCount", "outputTokenCount", "outputTokens", "eval_count",
-    "generated_tokens",
+# Name by name, details as path, in small letters with underscores: promptTokenCount is prompt_token_count. Of several
+# that are told the first that is more than nothing counts, of cached and reasoning tokens the largest.
+_PROMPT = (
+    "prompt_tokens", "input_tokens", "prompt_token_count", "input_token_count", "prompt_eval_count",
+    "native_tokens_prompt", "tokens_prompt", "num_prompt_tokens",
 )  # fmt: skip
-_TOTAL = ("total_tokens", "totalTokenCount", "totalTokens")
+_OUTPUT = (
+    "completion_tokens", "output_tokens", "candidates_token_count", "output_token_count", "eval_count",
+    "generated_tokens", "generated_token_count", "completion_token_count", "native_tokens_completion",
+    "tokens_completion", "num_completion_tokens", "num_generated_tokens",
+)  # fmt: skip
+_TOTAL = ("total_tokens", "total_token_count")
 _CACHED = (
     "prompt_tokens_details.cached_tokens", "input_tokens_details.cached_tokens", "input_token_details.cache_read",
-    "prompt_tokens_details.num_cached_tokens", "cached_tokens", "num_cached_tokens", "prompt_cache_hit_tokens",
-    "cached_prompt_tokens", "cachedContentTokenCount",
+    "prompt_tokens_details.num_cached_tokens", "prompt_token_details.cached_tokens", "cached_tokens",
+    "num_cached_tokens", "prompt_cache_hit_tokens", "cached_prompt_tokens", "cached_input_tokens",
+    "cached_content_token_count", "native_tokens_cached", "prompt_tokens_cached",
 )  # fmt: skip
+_MISSED = ("prompt_cache_miss_tokens",)
 # Anthropic's and Bedrock's, beside input tokens that are without them; gateways tell them of all input tokens, too.
-_CACHE_READ = ("cache_read_input_tokens", "cacheReadInputTokenCount", "cacheReadInputTokens", "cache_read_tokens")
-_CACHE_WRITTEN = ("cache_creation_input_tokens", "cacheWriteInputTokenCount", "cacheWriteInputTokens")
+_CACHE_READ = ("cache_read_input_tokens", "cache_read_input_token_count", "cache_read_tokens")
+_CACHE_WRITTEN = (
+    "cache_creation_input_tokens", "cache_write_input_token_count", "cache_write_input_tokens",
+    "tool_use_prompt_token_count",
+)  # fmt: skip
+_THOUGHTS = ("thoughts_token_count",)
 _REASONING = (
     "reasoning_tokens", "completion_tokens_details.reasoning_tokens", "output_tokens_details.reasoning_tokens",
-    "completion_tokens_details.thinking_tokens", "output_token_details.reasoning", "thoughtsTokenCount",
+    "completion_token_details.reasoning_tokens", "completion_tokens_details.thinking_tokens",
+    "output_token_details.reasoning", "native_tokens_reasoning", *_THOUGHTS,
 )  # fmt: skip
-_WITHOUT_CACHED = frozenset(_PROMPT) - {"prompt_tokens", "promptTokenCount"}
+_WITHOUT_CACHED = frozenset(_PROMPT) - {"prompt_tokens", "prompt_token_count"}
+_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _DIGITS = re.compile(r"-?\d{1,15}(?:\.0*)?")
 
 
@@ -57,23 +70,52 @@ _timings = msgspec.json.Decoder(Timings)
 
 
 def usage_of(raw: msgspec.Raw) -> Usage | None:
-    """None for what is no usage object."""
+    """None for what is no usage object. One that holds another, and tells nothing itself, is that other."""
     try:
         told = _any.decode(raw)
-    except (msgspec.DecodeError, RecursionError):
+        return usage_in(_any.decode(told.encode()) if isinstance(told, str) else told)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return None
-    if isinstance(told, list) and len(told) == 1:
-        told = told[0]
+
+
+def usage_in(told: Any) -> Usage | None:
+    """The same of what is decoded."""
+    if isinstance(told, list):
+        told = told[-1] if told else None
     if not isinstance(told, dict):
         return None
+    usage = _usage(_named(told))
+    if usage.prompt is None and usage.output is None:
+        inner = [each for value in told.values() if isinstance(value, dict) and (each := _usage(_named(value)))]
+        return max(inner, key=lambda each: (each.output or 0, each.prompt or 0), default=usage)
+    return usage
+
+
+def _named(told: dict[str, Any]) -> dict[str, Any]:
+    """With all names, also of details, in small letters with underscores."""
+    return {
+        name if name.islower() else _CAPITAL.sub("_", name).lower(): _named(value) if isinstance(value, dict) else value
+        for name, value in told.items()
+    }
+
+
+def _usage(told: dict[str, Any]) -> Usage:
     prompt, output, total = (_first(told, names) for names in (_PROMPT, _OUTPUT, _TOTAL))
     read, written = _largest(told, _CACHE_READ), _largest(told, _CACHE_WRITTEN) or 0
     cached = max((each for each in (_largest(told, _CACHED), read) if each is not None), default=None)
     reasoning = _largest(told, _REASONING) or 0
+    if prompt is None and (missed := _first(told, _MISSED)) is not None:
+        prompt = missed + max(cached or 0, 0)
+    if prompt is None and total and output is not None and 0 < output < total:
+        prompt = total - output
+    elif output is None and total and prompt is not None and 0 < prompt < total:
+        output = total - prompt
     if prompt is not None and prompt >= 0:
         is_beside = _is_beside(told, prompt, read)
         prompt += _missing_of(prompt, output or 0, total, cached or 0, written, is_beside=is_beside)
     apart = _apart(prompt, output, total, reasoning, cached)
+    if not total and not apart:
+        apart = max(_first(told, _THOUGHTS) or 0, 0)
     return Usage(prompt, output, cached, reasoning, apart)
 
 
@@ -87,7 +129,7 @@ def timings_of(raw: msgspec.Raw) -> Timings | None:
 
 def _is_beside(told: dict[str, Any], prompt: int, read: int | None) -> bool:
     """Whether the cached tokens are beside the prompt's, by the names alone."""
-    is_theirs = next((name for name in _PROMPT if _number(told.get(name)) is not None), "") in _WITHOUT_CACHED
+    is_theirs = next((name for name in _PROMPT if (_number(told.get(name)) or 0) > 0), "") in _WITHOUT_CACHED
     return bool(read) and (is_theirs or (read or 0) > prompt)
 
 
@@ -116,7 +158,8 @@ def _apart(prompt: int | None, output: int | None, total: int | None, reasoning:
 
 
 def _first(told: dict[str, Any], names: tuple[str, ...]) -> int | None:
-    return next((number for name in names if (number := _number(told.get(name))) is not None), None)
+    found = [number for name in names if (number := _number(told.get(name))) is not None]
+    return next((number for number in found if number > 0), found[0] if found else None)
 
 
 def _largest(told: dict[str, Any], paths: tuple[str, ...]) -> int | None:

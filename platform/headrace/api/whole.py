@@ -15,16 +15,15 @@ from headrace.api.attempt import abort, may_run_on, open_upstream
 from headrace.api.beside import Beside
 from headrace.api.errors import ApiError
 from headrace.api.exchange import Exchange
-from headrace.api.failures import told_beside, told_in_choices
+from headrace.api.failures import FailurePlaces, told_beside, told_in_choices
 from headrace.api.finish_reasons import failure
 from headrace.api.gateway import Gateway
 from headrace.api.limit_headers import answer_headers
 from headrace.api.mending import decode
 from headrace.api.output import unlisted_outputs
-from headrace.api.raw import NULL, is_empty
 from headrace.api.streaming import StreamingConsumer
 from headrace.api.usage_meter import Counts, as_openai
-from headrace.api.usage_places import UsagePlaces, note_usage
+from headrace.api.usage_places import note_usage
 from headrace.api.whole_choices import WholeChoices, read_choices, substance
 
 _LIMIT = 64 * 2**20
@@ -32,11 +31,8 @@ _LIMIT = 64 * 2**20
 _ABORT_SECONDS = 2.0
 
 
-class _Completion(UsagePlaces):
+class _Completion(FailurePlaces):
     choices: msgspec.Raw = msgspec.Raw(b"[]")
-    error: msgspec.Raw = NULL
-    success: msgspec.Raw = NULL
-    object: msgspec.Raw = NULL
 
 
 class _Out(msgspec.Struct):
@@ -135,17 +131,17 @@ class WholeAnswer:
         exchange.last_byte_at = exchange.last_event_at = now
         self._beside.take(completion)
         self._keep(read)
-        for text in filter(None, texts):
-            exchange.meter.delivered(text)
-        note_usage(completion, completion.choices, exchange.meter, index=None)
+        for choice, text in zip(read.choices, texts, strict=True):
+            if text:
+                exchange.meter.delivered(text, choice.index)
+        note_usage(completion, completion.choices, exchange.meter, body, index=None, is_last=True)
         self._check(read.words)
 
     @staticmethod
     def _raise_failure(completion: _Completion, body: bytes) -> None:
         """Raise the UpstreamError that an answer tells which has choices all the same."""
-        is_failed = bytes(completion.success) == b"false" or bytes(completion.object) == b'"error"'
-        is_told = is_failed or not is_empty(completion.error)
-        error = told_beside(body) if is_told else told_in_choices(bytes(completion.choices))
+        error = told_beside(body) if completion.may_fail else None
+        error = error or told_in_choices(bytes(completion.choices))
         if error is not None:
             raise error
 

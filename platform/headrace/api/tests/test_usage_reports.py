@@ -23,7 +23,7 @@ AT_AN_ENGINE: dict[str, tuple[int | None, int, int, str]] = {
     "zero": (None, 0, 7, "counted"),
     "negative": (None, 0, 7, "counted"),
     "string": TOLD,
-    "huge": (None, 0, 7, "counted"),
+    "huge": (None, 10, 7, "counted"),  # each field by itself
     "partial": (40, 0, 7, "counted"),
     "cached_over_prompt": (40, 40, 5, "estimated"),
 }

@@ -38,6 +38,9 @@ CACHED_80: list[dict[str, Any]] = [
     {"num_cached_tokens": 80},
     {"prompt_cache_hit_tokens": 80, "prompt_cache_miss_tokens": 20},
     {"cached_tokens": 80},
+    {"cachedInputTokens": 80},
+    {"promptTokensDetails": {"cachedTokens": 80}},
+    {"cached_content_token_count": 80},
 ]
 
 
@@ -75,12 +78,37 @@ def test_prompt_is_whole_where_cached_tokens_are_told_beside_it(told: dict[str, 
         {"prompt_eval_count": 40, "eval_count": 7},
         {"prompt_tokens": "40", "completion_tokens": "7"},
         {"prompt_tokens": 40.0, "completion_tokens": 7.0},
+        {"promptTokens": 40, "completionTokens": 7},
+        {"inputTokens": 40, "outputTokens": 7, "totalTokens": 47},
+        {"prompt_token_count": 40, "candidates_token_count": 7},
+        {"input_token_count": 40, "generated_token_count": 7},
+        {"native_tokens_prompt": 40, "native_tokens_completion": 7},
+        {"prompt_tokens": 0, "input_tokens": 40, "completion_tokens": 0, "output_tokens": 7},
+        {"prompt_tokens": -1, "input_tokens": 40, "completion_tokens": None, "output_tokens": 7},
+        {"prompt_tokens": 40, "total_tokens": 47},
+        {"completion_tokens": 7, "total_tokens": 47},
+        {"usage": {"prompt_tokens": 40, "completion_tokens": 7}},
+        {"billed_units": {"input_tokens": 9, "output_tokens": 7}, "tokens": {"input_tokens": 40, "output_tokens": 7}},
+        '{"prompt_tokens": 40, "completion_tokens": 7}',
+        [{"prompt_tokens": 40, "completion_tokens": 2}, {"prompt_tokens": 40, "completion_tokens": 7}],
         [{"prompt_tokens": 40, "completion_tokens": 7}],
     ],
     ids=json.dumps,
 )
 def test_counts_are_read_in_every_spelling(told: Any) -> None:
     assert counts_of(told) == Counts(40, 0, 7, 0, "reported")
+
+
+@pytest.mark.parametrize("prompt", [None, 0, -5, 10**9, "many"], ids=str)
+def test_cached_tokens_count_also_where_the_prompt_s_do_not(prompt: Any) -> None:
+    counts = counts_of({"prompt_tokens": prompt, "completion_tokens": 7, "cached_tokens": 80})
+    assert counts == Counts(300, 80, 7, 0, "estimated")
+
+
+@pytest.mark.parametrize("total", [None, 50], ids=str)
+def test_thoughts_are_output_beside_what_is_told_of_it(total: int | None) -> None:
+    told = {"promptTokenCount": 40, "candidatesTokenCount": 7, "thoughtsTokenCount": 3, "totalTokenCount": total}
+    assert counts_of(told) == Counts(40, 0, 10, 3, "reported")
 
 
 NONSENSE: list[Any] = [None, True, False, -1, -40, 1.5, 10**30, 1e300, "NaN", "", "many", [], {}, [40], "-40"]
