@@ -49,6 +49,7 @@ BODY_SECONDS = env.number("HEADRACE_BODY_SECONDS", 30, least=0.1)
 DRAIN_SECONDS = env.number("HEADRACE_DRAIN_SECONDS", 60)
 HEADERS_AFTER_SECONDS = env.number("HEADRACE_HEADERS_AFTER_SECONDS", 15, least=0.1)
 BREAKER_FAILURES = env.integer("HEADRACE_BREAKER_FAILURES", 5)
+RETRY_PERCENT = env.number("HEADRACE_RETRY_PERCENT", 10)
 CLIENT_STALL_SECONDS = env.number("HEADRACE_CLIENT_STALL_SECONDS", 60, least=0.1)
 MEDIA_HOSTS = env.words("HEADRACE_MEDIA_HOSTS")
 # Tokens of KV cache of a replica that does not tell; the most blocks in a process's prefix index; how many tokens a

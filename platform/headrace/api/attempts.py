@@ -1,9 +1,10 @@
 """The attempts of one request: until the first byte, what one upstream fails at may be asked of the next.
 
-The next replica of the target, then the next target of the route; each gets the request once, within the retry budget
-and past no breaker that is open. What the client caused is not asked again, and after the first byte nothing is: the
-answer is one upstream's or none. An attempt begins after the one before it is closed, under a new name, and once the
-hold has moved to it. Where all others are full it waits its turn, as one that just came, if its route lets it.
+The next replica of the target, then the next target of the route; each gets the request once, within its tenant's
+retry budget and past no breaker that is open. What the client caused is not asked again, and after the first byte
+nothing is: the answer is one upstream's or none. An attempt begins after the one before it is closed, under a new name,
+and once the hold has moved to it. Where all others are full it waits its turn, as one that just came, if its route lets
+it.
 
 A request at which engines break is a query of death: after the second that broke nobody is asked (quarantine.py).
 """
@@ -52,7 +53,7 @@ async def answer_by_any(gateway: Gateway, exchange: Exchange, answer: Answering)
     """
     if exchange.waits_for:
         await wait_for_room(gateway, exchange, exchange.waits_for)
-    gateway.retries.note_request(exchange.route.model)
+    gateway.retries.note_request(exchange.route.model, exchange.principal.tenant)
     failures: list[UpstreamError] = []
     tried: list[Replica] = []
     first = exchange.target
@@ -88,7 +89,7 @@ async def answer_by_any(gateway: Gateway, exchange: Exchange, answer: Answering)
             if next(next_places(gateway, exchange, tried), None) is None:
                 raise _told(failures) from None
             is_paid = is_doubtful or isinstance(error, LeftAlone)
-            if not is_paid and not gateway.retries.take(exchange.route.model):
+            if not is_paid and not gateway.retries.take(exchange.route.model, exchange.principal.tenant):
                 metrics.RETRIES.labels("no_budget").inc()
                 raise _told(failures) from None
             exchange.attempt_at = None  # its time is over, once: the next attempt's has not begun
@@ -109,7 +110,7 @@ def _may_ask_sibling(gateway: Gateway, exchange: Exchange, tried: list[Replica])
         return False
     found = next(next_places(gateway, exchange, tried), None)
     is_sibling = found is not None and found[0].target.name == exchange.target.name
-    return is_sibling and gateway.retries.take(exchange.route.model)
+    return is_sibling and gateway.retries.take(exchange.route.model, exchange.principal.tenant)
 
 
 def _has_hung(gateway: Gateway, exchange: Exchange, error: UpstreamError) -> bool:

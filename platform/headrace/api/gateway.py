@@ -68,7 +68,7 @@ class Gateway:
         self.own_faults = OwnFaults()
         self.unwanted = Unwanted()
         self.quarantine = SharedQuarantine(settings.SECRET_KEY, self.redis)
-        self.retries = RetryBudget()
+        self.retries = RetryBudget(share=settings.RETRY_PERCENT / 100)
         self.spool = Spool(settings.HOME / "spool", self.redis)
         self.withdrawals = Withdrawals(self.redis)
         self.headroom = Headroom(self.redis)
