@@ -72,13 +72,17 @@ class Delta(msgspec.Struct):
     annotations: list[Annotation] | None = None
     function_call: None = None
     audio: None = None
+    text: None = None
 
 
 class StreamedChoice(msgspec.Struct):
+    """text: where engines of completions say what is content here."""
+
     index: Index
     delta: Delta
     finish_reason: FinishReason | None
     logprobs: Logprobs | None = None
+    text: None = None
 
 
 # --- a whole answer's
@@ -105,6 +109,7 @@ class Message(msgspec.Struct):
     annotations: list[Annotation] | UnsetType = UNSET
     function_call: UnsetType = UNSET
     audio: None = None
+    text: None = None
 
 
 class WholeChoice(msgspec.Struct):
@@ -114,3 +119,4 @@ class WholeChoice(msgspec.Struct):
     message: Message
     finish_reason: FinishReason | None
     logprobs: Logprobs | None
+    text: None = None

@@ -128,7 +128,7 @@ def _take(data: bytes, exchange: Exchange, parts: dict[int, _Parts], read: Strea
     """Take one event; whether it was the last."""
     if chunks.is_done(data):
         return True
-    if not data or data[:1] == b":":
+    if chunks.says_nothing(data):
         return False
     chunk = chunks.read(data)
     is_begun = exchange.has_first_byte

@@ -35,7 +35,7 @@ class SaidBeside(msgspec.Struct):
 
 _NAMES = SaidBeside.__struct_fields__
 # A list where nothing else is said. A tier is one of those that are known.
-_BEGINNINGS = {"system_fingerprint": b'"', "service_tier": b"-"}
+_BEGINNINGS = {"system_fingerprint": b'"', "service_tier": b""}
 _TIERS = frozenset({b'"auto"', b'"default"', b'"flex"', b'"scale"', b'"priority"'})
 
 

@@ -25,11 +25,18 @@ class Chunk(FailurePlaces):
 
 
 _chunk = msgspec.json.Decoder(Chunk)
+_LAST = frozenset({b"[DONE]", b'"[DONE]"'})
+_NOTHING = frozenset({b"", b"null", b"[]", b"[{}]", b'""'})
 
 
 def is_done(data: bytes) -> bool:
-    """Whether an event is the last: `[DONE]`, after which some write spaces."""
-    return data[:1] == b"[" and data.rstrip() == b"[DONE]"
+    """Whether an event is the last: `[DONE]`, which some put in quotes or spaces."""
+    return data[:1] != b"{" and data.strip() in _LAST
+
+
+def says_nothing(data: bytes) -> bool:
+    """Whether an event is none: JSON that is empty, or a keep-alive that some providers wrap in `data:`."""
+    return data[:1] != b"{" and (data[:1] == b":" or data.strip() in _NOTHING)
 
 
 def read(data: bytes) -> Chunk:

@@ -12,6 +12,27 @@ _TEXTS = ("content", "reasoning_content", "reasoning", "refusal")
 _LEAST_LOGPROB = -9999.0
 
 
+def listed(choices: Any) -> list[dict[str, Any]]:
+    """Choices of any form as a list: one may stand by itself, and what is empty is none. Raises msgspec.DecodeError."""
+    found = [choices] if isinstance(choices, dict) and choices else choices or []
+    if not isinstance(found, list):
+        raise msgspec.DecodeError("choices that are no list")
+    found = [each for each in found if each or isinstance(each, dict)]
+    if not all(isinstance(each, dict) for each in found):
+        raise msgspec.DecodeError("a choice that is no object")
+    return found
+
+
+def normalise_place(choice: dict[str, Any], said: Any) -> dict[str, Any]:
+    """The delta or message `said` of a choice, or an empty one; text in its place or beside it is its content."""
+    made = said if isinstance(said, dict) else {"content": said} if isinstance(said, str) and said else {}
+    text = choice.pop("text", None)
+    inner = made.pop("text", None)
+    if not any(made.get(name) for name in (*_TEXTS, "tool_calls", "function_call")) and (text := inner or text):
+        made["content"] = as_text(text)
+    return made
+
+
 def normalise_texts(message: dict[str, Any]) -> None:
     """Text, annotations, audio and the old `function_call` of a delta or a message."""
     if isinstance(message.get("content"), list):

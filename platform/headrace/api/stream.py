@@ -121,8 +121,8 @@ class StreamedAnswer:
         """Take one event of the upstream's; whether it was the last."""
         if chunks.is_done(data):
             return True
-        if not data or data[:1] == b":":
-            return False  # keep-alives that some providers wrap in `data:`
+        if chunks.says_nothing(data):
+            return False
         chunk = chunks.read(data)
         is_begun = self._exchange.has_first_byte
         chunks.raise_failure(chunk, data)

@@ -13,13 +13,13 @@ from headrace.api.answer_schema import CallPiece, StreamedChoice
 from headrace.api.chat_request import ChatRequest
 from headrace.api.finish_reasons import failure, finish_reason, word_of
 from headrace.api.mending import decode
-from headrace.api.normalisation import normalise_logprobs, normalise_texts
+from headrace.api.normalisation import listed, normalise_logprobs, normalise_place, normalise_texts
 from headrace.api.tool_calls import StreamedCalls
 
 # What Unicode also ends lines with: JSON takes it as it is, but many clients part a stream's lines at it.
 _LINE_ENDS = {b"\xe2\x80\xa8": rb"\u2028", b"\xe2\x80\xa9": rb"\u2029", b"\xc2\x85": rb"\u0085"}
 _choices = msgspec.json.Decoder(list[StreamedChoice] | None)
-_any = msgspec.json.Decoder(list[dict[str, Any]])
+_any = msgspec.json.Decoder()
 
 
 class StreamedChoices:
@@ -73,7 +73,7 @@ class StreamedChoices:
             self.finish_word = choice.finish_reason
 
     def _normalise(self, raw: bytes, is_begun: bool) -> tuple[list[StreamedChoice], bytes]:
-        wholes = decode(_any, raw)
+        wholes = listed(decode(_any, raw))
         for whole in wholes:
             self._normalise_choice(whole, is_begun)
         made = msgspec.json.encode(wholes)
@@ -81,8 +81,9 @@ class StreamedChoices:
 
     def _normalise_choice(self, choice: dict[str, Any], is_begun: bool) -> None:
         delta, message = choice.get("delta"), choice.pop("message", None)
-        if not isinstance(delta, dict):
-            delta = message if isinstance(message, dict) and not is_begun else {}
+        if not isinstance(delta, dict | str) and not is_begun:
+            delta = message
+        delta = normalise_place(choice, delta)
         index = self._index(choice.get("index"))
         normalise_texts(delta)
         delta.pop("role", None)

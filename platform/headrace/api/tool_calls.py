@@ -17,14 +17,19 @@ _OWN = frozenset({"index", "id", "type", "function"})
 class _StreamedCall:
     """One call as far as it has come. their_index, their_id: what the engine says. It is told once its name is whole.
 
+    index: by which clients know it; None: it was not told yet.
     more: what a piece says beyond OpenAI's schema (Google's signatures)."""
 
-    def __init__(self, index: int, their_index: int | None, their_id: str) -> None:
-        self.index, self.their_index, self.their_id = index, their_index, their_id
+    def __init__(self, their_index: int | None, their_id: str) -> None:
+        self.their_index, self.their_id = their_index, their_id
         self.name = ""
         self.arguments: list[str] = []
         self.more: dict[str, Any] = {}
-        self.is_told = False
+        self.index: int | None = None
+
+    @property
+    def is_told(self) -> bool:
+        return self.index is not None
 
     @property
     def is_begun(self) -> bool:
@@ -49,6 +54,7 @@ class StreamedCalls:
         self._calls: list[_StreamedCall] = []
         self._by_index: dict[int, _StreamedCall] = {}  # the engine's: the last call that had it
         self._ids: set[str] = set()
+        self._told = 0
 
     @property
     def has_held(self) -> bool:
@@ -76,13 +82,14 @@ class StreamedCalls:
         return [self._tell(call) for call in self._calls if not call.is_told and (call.name or call.is_begun)]
 
     def _take(self, piece: dict[str, Any]) -> list[dict[str, Any]]:
-        index, call_id = piece.get("index"), _identity(piece.get("id"))
-        index = index if isinstance(index, int) and not isinstance(index, bool) else None
+        index, call_id = _number(piece.get("index")), _identity(piece.get("id"))
         name, arguments = _function(piece)
         call, told = self._call_of(index, call_id, name, arguments), []
         if call is None:
+            if not (call_id or name or arguments):
+                return []
             told = self.end()  # indices have to come in order
-            call = _StreamedCall(len(self._calls), index, call_id)
+            call = _StreamedCall(index, call_id)
             self._calls.append(call)
         if index is not None:
             self._by_index[index] = call
@@ -104,6 +111,8 @@ class StreamedCalls:
         """The call that a piece belongs to; None for a new one."""
         last = self._calls[-1] if self._calls else None
         call = last if index is None else self._by_index.get(index)
+        if call is None and last is not None and not (call_id or name or last.is_whole):
+            return last  # it goes on, under another index
         if call is not None and call_id and call.their_id and call_id != call.their_id:
             same = [each for each in self._calls if each.their_id == call_id and index in {None, each.their_index}]
             call = same[-1] if same else None
@@ -121,7 +130,8 @@ class StreamedCalls:
         return is_known and not any(other != name and other.startswith(name) for other in self._names)
 
     def _tell(self, call: _StreamedCall) -> dict[str, Any]:
-        call.is_told = True
+        call.index = self._told
+        self._told += 1
         return {
             "index": call.index,
             "id": _unique(call.their_id, self._ids),
@@ -147,6 +157,13 @@ def normalise_calls(calls: Any) -> list[dict[str, Any]]:
 
 def _listed(calls: Any) -> list[dict[str, Any]]:
     return [call for call in (calls if isinstance(calls, list) else [calls]) if isinstance(call, dict)]
+
+
+def _number(value: Any) -> int | None:
+    """An index; None for what is none."""
+    if isinstance(value, str) and value.isdecimal() and len(value) < 6:
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _identity(value: Any) -> str:

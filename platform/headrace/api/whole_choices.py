@@ -8,11 +8,11 @@ from msgspec import UNSET
 from headrace.api.answer_schema import WholeChoice
 from headrace.api.finish_reasons import finish_reason, word_of
 from headrace.api.mending import decode
-from headrace.api.normalisation import normalise_logprobs, normalise_texts
+from headrace.api.normalisation import listed, normalise_logprobs, normalise_place, normalise_texts
 from headrace.api.tool_calls import normalise_calls
 
 _choices = msgspec.json.Decoder(list[WholeChoice])
-_any = msgspec.json.Decoder(list[dict[str, Any]])
+_any = msgspec.json.Decoder()
 
 
 class WholeChoices(msgspec.Struct):
@@ -34,7 +34,7 @@ def read_choices(raw: bytes) -> WholeChoices:
             return WholeChoices(choices, raw, [choice.finish_reason for choice in choices])
     except msgspec.DecodeError:
         pass
-    return normalise(decode(_any, raw))
+    return normalise(listed(decode(_any, raw)))
 
 
 def normalise(wholes: list[dict[str, Any]]) -> WholeChoices:
@@ -45,7 +45,7 @@ def normalise(wholes: list[dict[str, Any]]) -> WholeChoices:
     for place, (whole, word) in enumerate(zip(wholes, words, strict=True)):
         whole |= {
             "index": whole["index"] if is_numbered else place,
-            "message": _message(whole.get("message")),
+            "message": _message(normalise_place(whole, whole.pop("message", None) or whole.pop("delta", None))),
             "finish_reason": finish_reason(word),
             "logprobs": normalise_logprobs(whole.get("logprobs")),
         }
@@ -53,9 +53,7 @@ def normalise(wholes: list[dict[str, Any]]) -> WholeChoices:
     return WholeChoices(_choices.decode(made), made, words)
 
 
-def _message(message: Any) -> dict[str, Any]:
-    if not isinstance(message, dict):
-        raise msgspec.DecodeError("a choice without a message")
+def _message(message: dict[str, Any]) -> dict[str, Any]:
     normalise_texts(message)
     calls = normalise_calls(message.pop("tool_calls", None))
     made = {"role": "assistant", "content": None, "refusal": None} | message | {"role": "assistant"}

@@ -112,7 +112,7 @@ def test_it_passes_over_what_keeps_connections_alive(place: Place, line: str) ->
 
 @pytest.mark.parametrize(
     "nonsense",
-    ["data: {\n\n", "data: null\n\n", 'data: {"choices":{}}\n\n', 'data: {"choices":[{"delta":{"content":7}}]}\n\n'],
+    ["data: {\n\n", "data: 7\n\n", 'data: {"choices":7}\n\n', 'data: {"choices":[{"delta":{"content":7}}]}\n\n'],
 )
 def test_it_ends_at_an_event_that_is_none(place: Place, nonsense: str) -> None:
     answer = place.scripted(
