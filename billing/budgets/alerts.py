@@ -4,6 +4,7 @@ Tenants take turns, and a run is over after FIND_SECONDS: the next one notes the
 MOST_WAITING notices wait: what is beyond that is on record as not sent.
 """
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -12,7 +13,7 @@ from decimal import Decimal
 
 import redis
 from django.conf import settings
-from django.db import transaction
+from django.db import DataError, IntegrityError, transaction
 
 from billing.budgets.standing import Standing, standings
 from billing.models import Budget, BudgetAlert, Delivery, Notice, WebhookEndpoint
@@ -20,6 +21,7 @@ from tenants.models import Member, Role
 
 FIND_SECONDS = 3.0
 MOST_WAITING = 1000
+log = logging.getLogger("headrace.budgets")
 # Who is written to. Viewers and developers cannot do anything about money.
 _TOLD = (Role.OWNER, Role.ADMIN, Role.FINANCE)
 
@@ -37,7 +39,13 @@ def find_alerts(client: "redis.Redis", *, now: datetime | None = None) -> list[B
     for standing, percent in _by_turns(fresh):
         if time.monotonic() > until:
             break
-        if (alert := _note(standing, percent)) is not None:
+        try:
+            alert = _note(standing, percent)
+        except (DataError, IntegrityError) as error:
+            # The budget is gone by now, say. Whatever is wrong with one alert, all others are noted.
+            log.error("%s at %d%% is not told: %s", standing.budget, percent, str(error).partition("\n")[0])
+            continue
+        if alert is not None:
             found.append(alert)
     return found
 

@@ -186,9 +186,12 @@ def _two(budget: Budget, now: datetime, zones: Zones) -> Iterator[Part]:
 def part_of(key: str, budgets: Iterable[Budget], zones: Zones) -> Part | None:
     """The part whose counter has this key: of a window that has passed, or that a fast clock is in already."""
     number, _, start = key.removeprefix(counters.PREFIX).partition(":")
+    try:
+        at = datetime.fromtimestamp(int(start), UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
     for budget in budgets:
         if str(budget.pk) == number:
-            at = datetime.fromtimestamp(int(start), UTC)
             part = Part(budget, zones.window_at(budget.tenant_id, budget.period, at))
             return part if part.key == key else None
     return None

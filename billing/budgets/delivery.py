@@ -12,6 +12,7 @@ once it is told again.
 
 import hmac
 import json
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,6 +34,7 @@ from billing.models import BudgetAlert, Delivery, Notice
 from engines import secrets
 from engines.name_lookup import look_up
 
+log = logging.getLogger("headrace.budgets")
 SIGNATURE = "x-headrace-signature"
 FIRST_PAUSE = timedelta(seconds=10)
 GROWTH = 4
@@ -120,9 +122,10 @@ def _try(notice: Notice, at: datetime | None) -> None:
         notice.answer = _email(notice) if notice.email else _post(notice)
         notice.state = Delivery.DELIVERED
     except NotTaken as error:
-        notice.answer = str(error)[:500]
-        most = MOST_ATTEMPTS if notice.alert_id else 1
-        notice.state = Delivery.WAITING if notice.attempts < most else Delivery.FAILED
+        _note_failure(notice, str(error))
+    except Exception as error:  # the boundary of a thread: a notice that cannot be sent is not tried for ever
+        log.exception("notice %d cannot be sent", notice.pk)
+        _note_failure(notice, f"not sent: {type(error).__name__}")
     now = at or timezone.now()
     notice.last_at = now
     notice.next_at = now + FIRST_PAUSE * GROWTH ** (notice.attempts - 1)
@@ -130,6 +133,12 @@ def _try(notice: Notice, at: datetime | None) -> None:
         _save(notice, now)
     finally:
         connection.close()
+
+
+def _note_failure(notice: Notice, why: str) -> None:
+    notice.answer = why[:500]
+    most = MOST_ATTEMPTS if notice.alert_id else 1
+    notice.state = Delivery.WAITING if notice.attempts < most else Delivery.FAILED
 
 
 def _save(notice: Notice, now: datetime) -> None:

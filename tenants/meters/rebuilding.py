@@ -162,16 +162,17 @@ def _decoded(text: bytes) -> dict[str, Any]:
     """A record or an event; empty where it is none."""
     try:
         value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
-    return value if isinstance(value, dict) and isinstance(value.get("admitted_at"), str) else {}
+    is_record = isinstance(value, dict) and all(isinstance(value.get(name), str) for name in ("admitted_at", "tenant"))
+    return value if is_record else {}
 
 
 def _amounts(meters: bytes) -> Iterator[tuple[str, str]]:
     """Of each meter of a hold its key and what is held of it; without those of another version's forms."""
     try:
         rows = msgspec.json.decode(meters)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return
     for row in rows if isinstance(rows, list) else ():
         if isinstance(row, list) and len(row) > 3 and isinstance(row[1], str) and str(row[3]).isdigit():

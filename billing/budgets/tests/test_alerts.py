@@ -5,6 +5,7 @@ import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import timedelta
 from decimal import Decimal
 from hashlib import sha256
@@ -80,6 +81,14 @@ def budget(receiver: Receiver, settings: Any) -> Budget:
     return budget
 
 
+@contextmanager
+def as_owner() -> Iterator[Any]:
+    with connection.cursor() as cursor:
+        cursor.execute("SET ROLE headrace_owner")
+        yield cursor
+        cursor.execute("SET ROLE headrace_system")
+
+
 def spend(budget: Budget, amount: int) -> None:
     with connect() as client:
         changing.adjust_budget(
@@ -103,6 +112,42 @@ def test_it_tells_each_threshold_once_with_two_workers_looking(budget: Budget) -
     assert told == [0, 1, 0, 1, 1]
     assert sorted(BudgetAlert.objects.values_list("threshold", flat=True)) == [50, 80, 100]
     assert Notice.objects.count() == 9  # two people and an endpoint, of each
+
+
+def test_alert_that_the_database_refuses_keeps_no_other_from_being_told(
+    budget: Budget, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = Budget.objects.create(
+        tenant=make_tenant("globex", currency="EUR"), name="other", amount=Decimal(100), thresholds=[50]
+    )
+    with connect() as client:
+        counters.keep(client)
+    spend(budget, 60)
+    spend(other, 60)
+    with as_owner() as cursor:
+        cursor.execute("ALTER TABLE billing_budgetalert ADD CONSTRAINT no_acme CHECK (tenant_id <> 'acme')")
+    try:
+        assert look() == 1
+    finally:
+        with as_owner() as cursor:
+            cursor.execute("ALTER TABLE billing_budgetalert DROP CONSTRAINT no_acme")
+    assert BudgetAlert.objects.get().budget == other
+    assert "acme/monthly at 50% is not told" in caplog.text
+    assert look() == 1
+
+
+def test_notice_that_cannot_be_sent_is_not_tried_for_ever(budget: Budget, caplog: pytest.LogCaptureFixture) -> None:
+    spend(budget, 60)
+    look()
+    Notice.objects.filter(email="olga@acme.test").update(email="olga@acme.test\nx")  # no address of a letter
+    now = timezone.now()
+    for _ in range(8):
+        delivery.deliver_due(now=now)
+        now += timedelta(days=1)
+    notice = Notice.objects.get(email__startswith="olga")
+    assert (notice.state, notice.attempts, notice.answer) == ("failed", 8, "not sent: BadHeaderError")
+    assert set(Notice.objects.exclude(pk=notice.pk).values_list("state", flat=True)) == {"delivered"}
+    assert "cannot be sent" in caplog.text
 
 
 def test_it_tells_again_in_the_next_window(budget: Budget) -> None:

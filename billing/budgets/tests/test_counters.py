@@ -123,9 +123,11 @@ def test_it_makes_a_counter_that_a_request_of_an_old_window_missed(valkey: "redi
     budget = make(period="day")
     budgets.keep(valkey, now=NOW)
     [part] = budgets.current([budget], NOW - timedelta(days=1))
-    valkey.sadd(counters.WANTED, part.key, "hr:b:4711:0", "hr:b:x:y")
+    nobodys = ("hr:b:4711:0", "hr:b:x:y", f"hr:b:{budget.pk}:y", f"hr:b:{budget.pk}:{10**18}", f"hr:b:{budget.pk}:-1")
+    valkey.sadd(counters.WANTED, part.key, *nobodys)
     assert budgets.keep(valkey, now=NOW) == 1
     assert spent(valkey, budget, NOW - timedelta(days=1)) == 0
+    assert not valkey.smembers(counters.WANTED)
 
 
 def test_it_takes_what_a_dead_drain_had_read(valkey: "redis.Redis") -> None:

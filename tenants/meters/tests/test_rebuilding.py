@@ -105,6 +105,21 @@ async def test_rebuilds_are_exact_while_requests_come_and_go(
     assert not valkey.keys("hr:rebuild:*")
 
 
+def test_entries_that_are_no_events_keep_no_counter_from_being_made(valkey: "redis.Redis") -> None:
+    big = RECORD | {"request_id": "2", "cost_nano": 10**30}
+    events: list[Any] = [
+        RECORD | {"request_id": "1", "cost_nano": 5}, [], {"tenant": ["acme"]}, RECORD | {"tenant": {"a": 1}},
+        RECORD | {"request_id": [], "cost_nano": True, "project": {}}, big,
+    ]  # fmt: skip
+    texts = [json.dumps(event).encode() for event in events] + [b"\xff", b"[" * 10**5, b'{"a":' * 10**5]
+    for text in texts:
+        valkey.xadd(holds.USAGE, {"e": text})
+    counters.rebuild(valkey, [wanted(ALL)])
+    [counter] = counters.read(valkey, [ALL])
+    assert counter is not None
+    assert counter.spent == counters.MOST
+
+
 async def test_no_call_of_a_rebuild_reads_more_than_a_piece(
     client: "redis.asyncio.Redis", valkey: "redis.Redis"
 ) -> None:
