@@ -18,8 +18,9 @@ from django.utils import timezone
 
 from billing.budgets.recounting import Use, recount
 from billing.models import UsageHour, UsageRecord
-from billing.models.price import LEAD
-from billing.price_book import SELECT, PriceBook
+from billing.models.price import LEAD, Price
+from billing.price_book import SELECT, PriceBook, Quote
+from billing.pricing import Rates
 from billing.usage import PRICED_PARTS, PRICING, SHADOW, UsageEvent, iso, priced
 from tenants.meters.holds import USAGE
 
@@ -46,7 +47,8 @@ def price_unpriced(
     client: "redis.Redis", *, tenant: str | None = None, now: datetime | None = None, dry_run: bool = False
 ) -> LatePricing:
     """Append a correction for each kept row without a price: at the price in force when it was admitted, else at that
-    in force now. May be repeated, and run twice at once. The drain writes them within seconds."""
+    in force now. What is a correction of a request that was priced late before has the price of that. May be repeated,
+    and run twice at once. The drain writes them within seconds."""
     book, result = _book(), LatePricing()
     # A price that was set just now begins in a moment.
     now_ms = int(((now or timezone.now()) + LEAD).timestamp() * 1000)
@@ -55,7 +57,8 @@ def price_unpriced(
     for row in _unpriced_rows(tenant):
         where = {"model": row.model, "target": row.target, "tenant": row.tenant, "currency": row.currency}
         then_ms = row.request_id.int >> 80
-        quote = book.find(**where, at_ms=then_ms) or book.find(**where, at_ms=now_ms)
+        before = _priced_before(row)
+        quote = before or book.find(**where, at_ms=then_ms) or book.find(**where, at_ms=now_ms)
         if quote is None:
             result.left[row.tenant, row.model, row.currency] += 1
             continue
@@ -79,6 +82,19 @@ def price_unpriced(
     if not dry_run:
         recount(client, uses)
     return result
+
+
+def _priced_before(row: UsageRecord) -> Quote | None:
+    """The price that was put late on the request which `row` corrects: at another it would give back too much or too
+    little."""
+    if row.part == 0:
+        return None
+    others = UsageRecord.rows.of(row.tenant).filter(
+        request_id=row.request_id, admitted_at=row.admitted_at, kind=PRICING, target=row.target
+    )
+    version = others.order_by("part").values_list("price", flat=True).first()
+    price = Price.objects.filter(version=version).first()
+    return Quote(price.version, Rates(price.input, price.cached_input, price.output)) if price else None
 
 
 def _append(client: "redis.Redis", events: list[bytes], *, dry_run: bool) -> None:

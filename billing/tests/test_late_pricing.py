@@ -14,7 +14,18 @@ from billing.budgets.standing import standings
 from billing.drain import drain_all
 from billing.invoicing.errors import CannotFinalise
 from billing.invoicing.records import records_behind
-from billing.invoicing.tests.making import close, finalise, make_customer, make_price, make_seller, stated, use, utc
+from billing.invoicing.tests.making import (
+    close,
+    event_of,
+    finalise,
+    make_customer,
+    make_price,
+    make_seller,
+    stated,
+    use,
+    utc,
+    write,
+)
 from billing.late_pricing import price_unpriced
 from billing.ledger_check.report import check
 from billing.models import Budget, TargetHour, UsageCorrection, UsageHour
@@ -61,6 +72,20 @@ def test_it_unblocks_the_invoice_and_counts_no_token_twice() -> None:
     assert UsageHour.objects.aggregate(Sum("requests"))["requests__sum"] == 3
     charged = UsageCorrection.objects.order_by("cost_nano").values_list("kind", "cost_nano")
     assert list(charged) == [("pricing", 2_420_020_000), ("pricing", 6_000_000_000)]
+
+
+def test_a_correction_that_comes_later_has_the_price_of_what_it_corrects() -> None:
+    """Whatever is in force by then: what is given back is what was charged."""
+    at = utc("2026-03-05 12:00")
+    record = event_of(at, model="other", tokens=(1_000_000, 0, 0), status="reaped")
+    write(record)
+    first = make_price("other", input="1", effective_from=utc("2026-03-20"))
+    with connect() as client:
+        assert price(client) == ({first.version: 1}, 0)
+        make_price("other", input="9", effective_from=utc("2026-03-21"))
+        write(record | {"part": 1, "input_tokens": -400_000, "cached_input_tokens": 0, "output_tokens": 0})
+        assert price(client) == ({first.version: 1}, 0)
+    assert UsageHour.objects.aggregate(Sum("cost"))["cost__sum"] == Decimal("0.6")
 
 
 def test_it_leaves_what_no_price_fits_and_writes_nothing_when_asked_to_look() -> None:

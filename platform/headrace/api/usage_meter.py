@@ -159,7 +159,7 @@ class UsageMeter:
         output, how = self._guess(bytes_per_token), "estimated"
         if self.is_reported:
             output, how = self._reported(), "reported"
-        elif counted:
+        elif counted and counted + self._delivered.without_text >= self._delivered.least(self._most_output):
             output, how = counted + self._delivered.without_text, "counted"
         if output > self._most_output:
             output, how = self._most_output, "estimated"
