@@ -57,5 +57,18 @@ def break_even(full: Decimal | None, hosted: Decimal | None) -> float | None:
     return None if full is None or hosted is None or hosted <= 0 else float(full / hosted)
 
 
+def shared(amount: Decimal, weights: Sequence[int]) -> list[Decimal]:
+    """`amount` in proportion to `weights`, evenly where they are all 0. The parts add up to the rounded amount."""
+    weights = weights if any(weights) else [1] * len(weights)
+    whole, running, parts = sum(weights), 0, list[Decimal]()
+    before = rounded(Decimal(0))
+    for weight in weights:
+        running += weight
+        after = rounded(amount * running / whole)
+        parts.append(after - before)
+        before = after
+    return parts
+
+
 def rounded(amount: Decimal) -> Decimal:
     return amount.quantize(_PLACES, ROUND_HALF_EVEN)

@@ -4,7 +4,16 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import NamedTuple
 
-from billing.cost.arithmetic import Tokens, break_even, full_load, per_million, rounded, together, utilisation
+from billing.cost.arithmetic import (
+    Tokens,
+    break_even,
+    full_load,
+    per_million,
+    rounded,
+    shared,
+    together,
+    utilisation,
+)
 from billing.cost.asked import Asked
 from billing.cost.exchange import Exchange
 from billing.cost.hosted import Hosted
@@ -25,12 +34,14 @@ class PoolLines:
     def of_bucket(self, start: datetime, bucket: list[Stretch]) -> list[Line]:
         """A line for each currency the pool's cost was in, times each model; one without a cost has what is known."""
         currencies = sorted({currency for hour in bucket for currency in hour.cost}) or [self._usual]
-        return [line for currency in currencies for line in self._in_currency(start, bucket, currency)]
+        # Hours that nobody sampled are told once, in one of them.
+        home = self._usual if self._usual in currencies else currencies[-1]
+        return [line for currency in currencies for line in self._in_currency(start, bucket, currency, home)]
 
-    def _in_currency(self, start: datetime, bucket: list[Stretch], currency: str) -> list[Line]:
+    def _in_currency(self, start: datetime, bucket: list[Stretch], currency: str, home: str) -> list[Line]:
         day = start.date()
         # Hours belong to the currency that most of their cost is in: a pool changes it once in a lifetime.
-        mine = [hour for hour in bucket if hour.main in {None, currency}]
+        mine = [hour for hour in bucket if (hour.main or home) == currency]
         shown = self._asked.currency or currency
         rate = self._exchange.rate(currency, shown, day) if currency else None
         seen = [hour for hour in mine if hour.is_seen and hour.cost]
@@ -43,7 +54,7 @@ class PoolLines:
             currency=shown,
             mine=mine,
             seen=seen,
-            cost=self._converted(mine, currency, rate),
+            cost=self._converted(bucket, currency, rate),
             seen_cost=self._converted(seen, currency, rate),
             seen_hours=seen_hours,
             seen_tokens=work.all,
@@ -53,15 +64,20 @@ class PoolLines:
             gap_seconds=round(sum(hour.gap for hour in mine), 1),
             missing=(f"{currency}/{shown}",) if currency and rate is None else (),
         )
-        models = sorted({model for hour in mine for model in hour.uses}) or [""]
-        return [self._of_model(whole, model) for model in models if self._asked.model in {None, model}]
+        weights = _weights(seen, mine, bucket)
+        costs = [None] * len(weights) if whole.cost is None else shared(whole.cost, list(weights.values()))
+        return [
+            self._of_model(whole, model, cost)
+            for model, cost in zip(weights, costs, strict=True)
+            if self._asked.model in {None, model}
+        ]
 
     @staticmethod
     def _converted(hours: list[Stretch], currency: str, rate: Decimal | None) -> Decimal | None:
         costs = [hour.cost[currency] for hour in hours if currency in hour.cost]
         return None if rate is None or not costs else sum(costs, Decimal(0)) * rate
 
-    def _of_model(self, whole: "_Whole", model: str) -> Line:
+    def _of_model(self, whole: "_Whole", model: str, cost: Decimal | None) -> Line:
         uses = [hour.uses[model] for hour in whole.mine if model in hour.uses]
         tokens = together([use.tokens for use in uses])
         counted = together([hour.uses[model].tokens for hour in whole.seen if model in hour.uses])
@@ -75,14 +91,13 @@ class PoolLines:
         elif not counted.output:
             full_output = full_load(whole.seen_cost, whole.seen_hours, self._best)
         charged, missing = self._charged(whole, uses)
-        total = None if whole.cost is None else whole.cost * share
         hosted = self._hosted(whole, model, counted, full_output)
         return Line(
             start=whole.start,
             pool=self._pool,
             model=model,
             currency=whole.currency,
-            cost=None if total is None else rounded(total),
+            cost=cost,
             up_hours=whole.up_hours,
             gap_seconds=whole.gap_seconds,
             tokens=tokens,
@@ -91,9 +106,9 @@ class PoolLines:
             full_per_output=full_output,
             full_per_token=full_token,
             utilisation=whole.utilisation,
-            charged=None if charged is None else rounded(charged),
+            charged=charged,
             charged_per_output=per_million(charged, tokens.output),
-            margin=None if charged is None or total is None else rounded(charged - total),
+            margin=None if charged is None or cost is None else charged - cost,
             hosted=hosted.name,
             hosted_per_output=hosted.per_output,
             hosted_per_token=hosted.per_token,
@@ -111,7 +126,7 @@ class PoolLines:
                     missing.append(f"{theirs}/{whole.currency or '?'}")
                 else:
                     total += amount * rate
-        return (None if missing else total), sorted(missing)
+        return (None if missing else rounded(total)), sorted(missing)
 
     def _hosted(self, whole: "_Whole", model: str, tokens: Tokens, full_output: Decimal | None) -> "_Beside":
         hosted = self._asked.hosted or self._listed.get(model)
@@ -124,6 +139,22 @@ class PoolLines:
         per_output = per_million(cost, tokens.output)
         even = break_even(full_output, per_output)
         return _Beside(hosted.name, per_output, per_million(cost, tokens.all), None if even is None else round(even, 4))
+
+
+def _weights(seen: list[Stretch], mine: list[Stretch], bucket: list[Stretch]) -> dict[str, int]:
+    """What each model has of a cost: its tokens in `seen`, where there are none in `mine`, then in `bucket`, else 0.
+
+    The models of `mine`, where there are none those of `bucket`; "" where none was used at all.
+    """
+    models = sorted({model for hour in mine for model in hour.uses})
+    models = models or sorted({model for hour in bucket for model in hour.uses}) or [""]
+    weights: dict[str, int] = {}
+    for hours in (seen, mine, bucket):
+        for model in models:
+            weights[model] = sum(hour.uses[model].tokens.all for hour in hours if model in hour.uses)
+        if any(weights.values()):
+            break
+    return weights
 
 
 class _Whole(NamedTuple):

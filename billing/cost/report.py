@@ -1,7 +1,8 @@
 """The report: for each pool and model by hour, day or month, what a million tokens cost, and what they were sold for.
 
-A pool's cost is shared between its models in proportion to all their tokens of the bucket. Figures per million are of
-the hours that were sampled (hours.SEEN_SHARE); the others are its gap. Everything of a line is in one currency, its
+A pool's cost is shared between its models, so that their parts add up to it: in proportion to all their tokens of the
+bucket's sampled hours (hours.SEEN_SHARE), where there are none of all its hours, else evenly. Figures per million are
+of the sampled hours; the others are its gap. Everything of a line is in one currency, its
 pool's or the one asked for; lines of two currencies are never added up. Charges and hosted prices in other currencies
 are converted at the rate of the bucket's first day; where one is missing the line says which, and has no such figure.
 """
@@ -25,14 +26,11 @@ class Report:
     asked: Asked
     lines: list[Line]
     best: dict[str, float] = field(default_factory=dict)
+    gap_seconds: float = 0.0
 
     @property
     def currencies(self) -> list[str]:
         return sorted({line.currency for line in self.lines})
-
-    @property
-    def gap_seconds(self) -> float:
-        return sum({(line.pool, line.start): line.gap_seconds for line in self.lines}.values())
 
     @property
     def missing(self) -> list[str]:
@@ -52,6 +50,7 @@ def report_of(worked: Mapping[str, Worked], asked: Asked, *, now: datetime) -> R
     configured = dict(Pool.objects.values_list("name", "cost_currency"))
     lines: list[Line] = []
     best: dict[str, float] = {}
+    gap = 0.0
     for pool, found in sorted(worked.items()):
         if found.best:
             best[pool] = found.best
@@ -59,9 +58,11 @@ def report_of(worked: Mapping[str, Worked], asked: Asked, *, now: datetime) -> R
         usual = found.last_currency or configured.get(pool, "")
         maker = PoolLines(asked, pool, exchange, listed, found.best, usual)
         for start, bucket in _buckets(found.stretches, asked):
-            lines += maker.of_bucket(start, bucket)
+            if made := maker.of_bucket(start, bucket):
+                lines += made
+                gap += sum(stretch.gap for stretch in bucket)
     lines.sort(key=lambda line: (line.start, line.pool, line.model))
-    return Report(asked, lines, best)
+    return Report(asked, lines, best, round(gap, 1))
 
 
 def _buckets(found: Sequence[Stretch], asked: Asked) -> Iterable[tuple[datetime, list[Stretch]]]:

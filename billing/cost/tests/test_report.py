@@ -9,6 +9,7 @@ import pytest
 from billing.cost import hosted
 from billing.cost.arithmetic import break_even, full_load, per_million
 from billing.cost.asked import Asked, bucket_start
+from billing.cost.export import totals
 from billing.cost.line import Line
 from billing.cost.report import Report, report
 from billing.cost.tests.world import DAY, HOUR, pool, up, used
@@ -133,6 +134,72 @@ def test_it_shares_a_pool_s_cost_between_its_models_by_their_tokens() -> None:
     assert (chat.cost, other.cost, other.margin) == (Decimal(6), Decimal(2), Decimal(1))
     assert chat.per_token == other.per_token == Decimal(1)
     assert made(model="other").lines == [other]
+
+
+def cost_of(found: Report) -> Decimal:
+    return sum((line.cost for line in found.lines if line.cost is not None), Decimal(0))
+
+
+@pytest.mark.parametrize("by", ["hour", "day", "month"])
+def test_cost_is_shared_once_where_no_hour_was_sampled_well(by: str) -> None:
+    pool(cost_currency="EUR")
+    up(DAY, cost="1", covered=400, currency="EUR")  # 0.111111 EUR, of a ninth of the hour
+    for number, model in enumerate("abcde"):
+        used(DAY, 1_000_000 * (number + 1), model=model)
+    found = made(by)
+    assert cost_of(found) == Decimal("0.111111")
+    shares = [line.cost for line in found.lines if line.cost]
+    assert shares == [Decimal(each) for each in ("0.007407", "0.014815", "0.022222", "0.029630", "0.037037")]
+    (total,) = totals(found)
+    assert total["cost"] == "0.111111"
+    assert made(by, model="c").lines[0].cost == Decimal("0.022222")
+
+
+def test_cost_is_shared_evenly_between_models_without_tokens() -> None:
+    pool()
+    up(DAY, cost="1", covered=400)
+    for model in "abc":
+        used(DAY, 0, model=model)
+    assert [line.cost for line in made().lines] == [Decimal("0.037037")] * 3
+
+
+def test_shares_add_up_to_the_cost_whatever_they_round_to() -> None:
+    pool()
+    up(DAY, cost="0.1")
+    for number in range(7):
+        used(DAY, 1_000_000, model=f"m{number}")
+    found = made()
+    assert cost_of(found) == Decimal("0.1")
+    assert all(
+        line.margin == line.charged - line.cost for line in found.lines if line.charged is not None and line.cost
+    )
+
+
+def test_model_that_ran_only_while_nobody_sampled_has_its_tokens_in_no_share() -> None:
+    pool()
+    up(DAY, cost="6")
+    used(DAY, 1_000_000)
+    used(DAY + HOUR, 1_000_000, model="other")
+    chat, other = made("day", days=2 / 24).lines
+    assert (chat.cost, other.cost, cost_of(made("day", days=2 / 24))) == (Decimal(6), Decimal(0), Decimal(6))
+
+
+def test_cost_in_two_currencies_is_told_once_in_each_with_the_tokens_in_one() -> None:
+    pool(cost_currency="EUR")
+    up(DAY, cost="6", covered=2400)
+    up(DAY, cost="6", covered=1200, currency="EUR")
+    up(DAY + HOUR, cost="3", currency="EUR")
+    for hour in (DAY, DAY + HOUR, DAY + 5 * HOUR):  # of the last there is no sample
+        used(hour, 1_000_000, cost="9", currency="EUR")
+        used(hour, 1_000_000, cost="9", currency="EUR", model="other")
+    found = made("day", days=0.5)
+    costs = {name: sum(line.cost or 0 for line in found.lines if line.currency == name) for name in found.currencies}
+    assert costs == {"EUR": Decimal(5), "USD": Decimal(4)}
+    assert sum(line.tokens.output for line in found.lines) == 6_000_000
+    ExchangeRate.objects.create(base="EUR", quote="USD", rate=Decimal(2), day=date(2026, 3, 1))
+    in_dollars = made("day", days=0.5, currency="USD")
+    assert cost_of(in_dollars) == Decimal(14)
+    assert sum(line.charged or 0 for line in in_dollars.lines) == 54 * 2
 
 
 def test_it_compares_with_a_provider_s_price_or_the_one_given() -> None:
