@@ -68,7 +68,7 @@ def _drain(client: "redis.Redis", most: int, abandoned_ms: int) -> Drained:
         return Drained()
     entries, dead = _sort_out(read)
     entries, repriced = _LIST.put_right(entries)
-    written, refused = write_all_good(entries) if entries else (0, [])
+    written, refused = write_all_good(entries)
     dead += [(entry.id, entry.text, reason) for entry, reason in refused]
     buried = bury(dead)
     if buried:

@@ -62,7 +62,7 @@ def read_event(entry_id: str, text: bytes | None) -> Entry:
         raise BadEvent("the entry has no field e")
     try:
         event = _decoder.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadEvent(f"not a usage event: {error}") from error
     if event.v != VERSION:
         raise BadEvent(f"version {event.v}, this ledger knows {VERSION}")
@@ -142,7 +142,10 @@ def _moment(name: str, text: str) -> datetime:
         raise BadEvent(f"{name} is not a time") from None
     if moment.tzinfo is None:
         raise BadEvent(f"{name} has no zone")
-    return moment
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise BadEvent(f"{name} is before the first year or after the last") from None
 
 
 def _cost(event: UsageEvent) -> Decimal | None:

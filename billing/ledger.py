@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from django.db import DataError, IntegrityError, connection, transaction
+from django.db import connection, transaction
 
 from billing.buckets import day_of, hour_of, zone_join
 from billing.events import COLUMNS, Entry
 from billing.usage import PRICED_PARTS, PRICING
+from engines.good_rows import write_good
 from tenants.meters.meter import MOST_NANO
 
 LOCK_TIMEOUT = "5s"
@@ -140,7 +141,11 @@ def write_entries(entries: Sequence[Entry]) -> int:
     with connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
         cursor.execute("CREATE TEMPORARY TABLE usage_batch (LIKE billing_usagerecord) ON COMMIT DROP")
-        with cursor.copy(f"COPY usage_batch ({_COLUMNS}) FROM STDIN") as copy:
+        # Unlike those of statements, a copy's errors are not made Django's by the cursor.
+        with (
+            connection.wrap_database_errors,
+            cursor.copy(f"COPY usage_batch ({_COLUMNS}) FROM STDIN") as copy,
+        ):
             for entry in entries:
                 copy.write_row(entry.row)
         cursor.execute(_WRITE)
@@ -150,18 +155,8 @@ def write_entries(entries: Sequence[Entry]) -> int:
 
 
 def write_all_good(entries: Sequence[Entry]) -> tuple[int, list[tuple[Entry, str]]]:
-    """As `write_entries`, but rows that the database refuses are found by halving and handed back with its reason.
-
-    Failures that are not the rows' fault (no connection, a lock not had in time) are raised: nothing more is written.
-    """
-    try:
-        return write_entries(entries), []
-    except (DataError, IntegrityError) as error:
-        if len(entries) == 1:
-            return 0, [(entries[0], f"the database refuses it: {str(error).splitlines()[0]}")]
-    middle = len(entries) // 2
-    first, second = write_all_good(entries[:middle]), write_all_good(entries[middle:])
-    return first[0] + second[0], first[1] + second[1]
+    """As `write_entries`, but rows that the database refuses are handed back with its reason."""
+    return write_good(entries, write_entries)
 
 
 def touch_keys(entries: Sequence[Entry]) -> None:

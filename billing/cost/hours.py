@@ -156,5 +156,5 @@ def _pools(pool: str | None, now: datetime) -> dict[str, tuple[datetime, datetim
     found: dict[str, tuple[datetime, datetime]] = {}
     for name, (first, last) in known.items():
         is_over = last is not None and (name not in living or now - last <= _LATE)
-        found[name] = (first, last + _PERIOD if is_over and last is not None else now)
+        found[name] = (first, min(now, last + _PERIOD) if is_over and last is not None else now)
     return found

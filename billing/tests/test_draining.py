@@ -174,6 +174,33 @@ def test_it_finds_the_row_that_only_the_database_refuses() -> None:
     assert UsageHour.objects.get().requests == 18
 
 
+def test_no_event_keeps_a_batch_from_the_ledger() -> None:
+    nested = json.dumps(usage_event()).replace('"v"', '"x":' + "[" * 5000 + "]" * 5000 + ',"v"', 1).encode()
+    texts = [
+        usage_event(cost="9" * 24, cost_nano=2**63 - 1),
+        usage_event(cost="9" * 24, cost_nano=9 * 10**18),
+        usage_event(finished_at="9999-12-31T23:59:59-23:59"),
+        usage_event(finished_at="0001-01-01T00:00:00+23:59"),
+        usage_event(queue_ms=1e10, ttft_ms=1e-320),
+        usage_event(output_tokens=10**12, input_tokens=10**12),
+        usage_event(labels={"a": "\ud800"}),
+        usage_event(labels={"a" * 20000: "b"}),
+        usage_event(tenant="\ud800"),
+        usage_event(rates=["1e999999", "NaN", "-1"]),
+        usage_event(rates=["0." + "1" * 400, "1", "1"]),
+        usage_event(datetime(1970, 1, 1, tzinfo=UTC)),
+        usage_event(datetime(2285, 1, 1, tzinfo=UTC)),
+        nested,
+        b"[" * 100_000,
+    ]
+    for text in texts:
+        with connect() as client:
+            append(client, usage_event(), text, usage_event())
+            assert drained(client).read == 3
+            assert is_empty(client)
+    assert UsageRecord.objects.filter(input_tokens=100).count() >= 2 * len(texts)
+
+
 def test_it_takes_an_event_far_ahead_only_where_there_is_a_partition() -> None:
     with connect() as client:
         append(client, usage_event(timezone.now() + timedelta(days=400)))

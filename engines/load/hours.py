@@ -58,9 +58,12 @@ def roll_up(hour: datetime) -> None:
 
 
 def roll_up_since_last(now: datetime | None = None) -> int:
-    """Make every hour from the last but one that was made, or the oldest sample's, until now; how many."""
+    """Make every hour from the last but one that was made, or the oldest sample's, until now; how many.
+
+    Hours and samples to come, of a clock that was ahead, keep none of the present from being made.
+    """
     now = now or datetime.now(UTC)
-    last = PoolHour.objects.aggregate(last=Max("hour"))["last"]
+    last = PoolHour.objects.filter(hour__lte=now).aggregate(last=Max("hour"))["last"]
     if last is None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT min(at) FROM engines_replicasample")
