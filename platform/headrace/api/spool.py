@@ -1,12 +1,14 @@
 """Final words that Redis could not take wait here, on disk, and are delivered once it is back.
 
 Each line is fsynced before its request counts as settled. One file (spool_file.py) is one process's; a file whose lock
-is free belongs to a process that died, and any process of the same home delivers it. Delivery may be repeated.
+is free belongs to a process that died, and any process of the same home delivers it. Delivery may be repeated. A word
+that cannot be delivered though Redis is well stops no other: its line goes to NAME.aside, and its hold to the reaper.
 """
 
 import asyncio
 import logging
 import os
+import re
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -26,6 +28,11 @@ T = TypeVar("T")
 DELIVER_SECONDS = 1.0
 # How long a settlement waits for a disk that does not answer; then it is written whenever the disk does.
 _DISK_SECONDS = 5.0
+
+# What comes of a word that is broken itself, or whose hold is, beside errors of scripts.
+_BROKEN = (msgspec.MsgspecError, ValueError, TypeError, ArithmeticError, RecursionError)
+# What Redis answers for as long as it can take nothing from anybody: OOM, MISCONF, READONLY, NOREPLICAS, ...
+_STATE = re.compile(r"(?!WRONGTYPE)[A-Z]{3,} ")
 
 _encode = msgspec.json.encode
 _decoder = msgspec.json.Decoder(FinalWord)
@@ -82,7 +89,8 @@ class Spool:
             return
         async with self._lock:
             while self._unwritten:
-                await deliver(self._redis, self._unwritten[0])
+                if why := await self._deliver(self._unwritten[0]):
+                    await self._set_aside(self._file, _encode(self._unwritten[0]), why)
                 self._unwritten.pop(0)
             if self._file.is_open:
                 await self._deliver_lines(self._file)
@@ -101,19 +109,42 @@ class Spool:
                 await self._on_disk(orphan.close)
 
     async def _deliver_lines(self, file: SpoolFile) -> None:
-        """Deliver each line, then remove the file."""
+        """Deliver each line, or set it aside, then remove the file."""
         delivered = 0
         for line in await self._on_disk(file.lines):
             try:
                 word = _decoder.decode(line)
-            except msgspec.DecodeError:
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 # The last line of a process that died while writing it: its hold is the reaper's.
                 log.error("a broken line in %s is left to the reaper", file.path.name)
                 continue
-            await deliver(self._redis, word)
-            delivered += 1
+            if why := await self._deliver(word):
+                await self._set_aside(file, line, why)
+            else:
+                delivered += 1
         await self._on_disk(file.remove)
         log.info("delivered %d settlements from the spool", delivered)
+
+    async def _deliver(self, word: FinalWord) -> str:
+        """Deliver `word`; why it never can be, "" if it was. Raises RedisError where none can be at the moment."""
+        try:
+            await deliver(self._redis, word)
+        except redis.ResponseError as error:
+            if type(error) is not redis.ResponseError or _STATE.match(str(error)):
+                raise
+            return str(error)
+        except _BROKEN as error:
+            return f"{type(error).__name__}: {error}"
+        return ""
+
+    async def _set_aside(self, file: SpoolFile, line: bytes, why: str) -> None:
+        aside = await self._on_disk(lambda: file.set_aside(line))
+        request_id = msgspec.json.decode(line, type=_Name).request_id
+        log.error("the settlement of %s cannot be delivered and is set aside in %s: %s", request_id, aside.name, why)
+
+
+class _Name(msgspec.Struct):
+    request_id: str
 
 
 async def _is_done(delivery: Awaitable[None]) -> bool:

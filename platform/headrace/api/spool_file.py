@@ -33,6 +33,17 @@ class SpoolFile:
     def lines(self) -> list[bytes]:
         return self.path.read_bytes().splitlines()
 
+    def set_aside(self, line: bytes) -> Path:
+        """Have `line` on disk beside the file, where nobody delivers it from; the path. May be repeated."""
+        aside = self.path.with_suffix(".aside")
+        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            os.write(descriptor, line + b"\n")
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        return aside
+
     def remove(self) -> None:
         self.path.unlink()
         self.close()

@@ -74,6 +74,12 @@ def holds(client: "redis.Redis", now_ms: int) -> Section:
     )
 
 
+_ASIDE = (
+    " Those in files ending in .aside could not be delivered while Redis was well, and the log says why; the reaper "
+    "settles their requests. Rename a file to end in .jsonl to have it delivered again, else remove it."
+)
+
+
 def spools() -> Section:
     found, now = waiting.spooled(settings.HOME / "spool"), timezone.now()
     if not found:
@@ -86,7 +92,8 @@ def spools() -> Section:
         f"Settlements that Redis could not take when their requests ended, in {count(len(found))}"
         f" {'file' if len(found) == 1 else 'files'} of this machine.",
         "They are delivered each second once Redis answers, by any web process of the same home. If they stay, no web "
-        f"process runs with {settings.HOME}: start one there.",
+        f"process runs with {settings.HOME}: start one there."
+        + (_ASIDE if any(file.is_aside for file in found) else ""),
         None,
         ("File", "Settlements", "Oldest"),
         frozenset({"Settlements", "Oldest"}),

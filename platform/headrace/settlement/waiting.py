@@ -44,11 +44,18 @@ class Holds:
 
 @dataclass(frozen=True, slots=True)
 class Spooled:
-    """One process's file. `oldest`: when its first request ended; None: its first line cannot be read."""
+    """One process's file. `oldest`: when its first request ended; None: its first line cannot be read.
+
+    is_aside: it has what cannot be delivered, and waits for an operator.
+    """
 
     name: str
     words: int
     oldest: datetime | None
+
+    @property
+    def is_aside(self) -> bool:
+        return self.name.endswith(".aside")
 
 
 def holds(client: "redis.Redis", now_ms: int) -> Holds:
@@ -84,7 +91,8 @@ def _tenant(record: bytes) -> str:
 
 def spooled(directory: Path) -> list[Spooled]:
     """The files of this home's web processes, the oldest word first."""
-    files = [file for path in directory.glob("*.jsonl") if (file := _file(path)) is not None]
+    paths = [*directory.glob("*.jsonl"), *directory.glob("*.aside")]
+    files = [file for path in paths if (file := _file(path)) is not None]
     return sorted(files, key=lambda file: (file.oldest is not None, file.oldest, file.name))
 
 

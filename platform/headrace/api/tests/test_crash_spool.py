@@ -42,6 +42,11 @@ def line(number: int = 0) -> bytes:
     return msgspec.json.encode(word(number)) + b"\n"
 
 
+def asides(directory: Path) -> list[bytes]:
+    """The lines that were set aside."""
+    return [line for path in directory.glob("*.aside") for line in path.read_bytes().splitlines()]
+
+
 @contextmanager
 def tight_disk(size: int) -> Iterator[None]:
     """A disk on which a file has room for `size` bytes. For all of this process: pytest's own log may be longer."""
@@ -114,6 +119,70 @@ def test_it_loses_no_line_to_an_heir_that_came_too_early(tmp_path: Path) -> None
         stop.set()
         grabbing.join()
     assert sorted(taken) == sorted(b"line %d" % number for number in range(300))
+
+
+@pytest.mark.parametrize("key", ["hr:hold:", "hr:done:"])
+async def test_word_that_redis_cannot_take_keeps_no_other_waiting(
+    tmp_path: Path, services: Services, key: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = redis.asyncio.Redis.from_url(services.redis_url)
+    await client.flushall()
+    words = [word(number) for number in range(5)]
+    await client.lpush(f"{key}{words[1].request_id}", "no hold")
+    broken = words[3]
+    await client.set(f"hr:done:{broken.request_id}", "reaped:no memory")
+    orphan = SpoolFile(tmp_path / "0-dead.jsonl")
+    for each in words:
+        orphan.append(msgspec.json.encode(each) + b"\n")
+    orphan.close()
+    spool = Spool(tmp_path, client)
+    await spool._deliver_orphans()
+    entries = await client.xrange(holds.USAGE)
+    assert [msgspec.json.decode(fields[b"e"])["output_tokens"] for _, fields in entries] == [0, 2, 4]
+    assert not orphan.path.exists()
+    assert [msgspec.json.decode(each)["request_id"] for each in asides(tmp_path)] == [
+        words[1].request_id,
+        broken.request_id,
+    ]
+    for each in (words[1], broken):
+        assert f"the settlement of {each.request_id} cannot be delivered and is set aside" in caplog.text
+    await client.aclose()
+
+
+async def test_own_word_that_redis_cannot_take_keeps_no_other_waiting(tmp_path: Path, services: Services) -> None:
+    client = redis.asyncio.Redis.from_url(services.redis_url)
+    await client.flushall()
+    (tmp_path / "spool").write_text("not a directory")
+    spool = Spool(tmp_path / "spool", client)
+    words = [word(number) for number in range(4)]
+    await spool.append(words[0])  # in memory
+    await spool.append(words[1])
+    (tmp_path / "spool").unlink()
+    await spool.append(words[2])  # on disk
+    await spool.append(words[3])
+    for bad in (words[0], words[2]):
+        await client.lpush(f"hr:hold:{bad.request_id}", "no hold")
+    assert await spool.deliver_own()
+    assert (spool.pending, await client.xlen(holds.USAGE)) == (0, 2)
+    assert len(asides(tmp_path / "spool")) == 2
+    await client.aclose()
+
+
+async def test_words_wait_while_redis_takes_none(tmp_path: Path, services: Services) -> None:
+    client = redis.asyncio.Redis.from_url(services.redis_url)
+    await client.flushall()
+    spool = Spool(tmp_path, client)
+    await spool.append(word(1))
+    await spool.append(word(2))
+    await client.config_set("min-replicas-to-write", 1)
+    try:
+        assert not await spool.deliver_own()
+    finally:
+        await client.config_set("min-replicas-to-write", 0)
+    assert not asides(tmp_path)
+    assert await spool.deliver_own()
+    assert (spool.pending, await client.xlen(holds.USAGE)) == (0, 2)
+    await client.aclose()
 
 
 def test_it_delivers_all_but_a_torn_last_line(
