@@ -1,8 +1,11 @@
 """From Redis to hours in Postgres. A batch is written with its name in one transaction and only then deleted, so one
-that is found again, after a crash or by a second worker, is known by its name and counted once."""
+that is found again, after a crash or by a second worker, is known by its name and counted once. What is no batch, or no
+count, is told in the log and left out."""
 
 import logging
+import re
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import redis
@@ -10,8 +13,13 @@ from django.db import connection, transaction
 
 from billing.buckets import hour_of, zone_join
 from billing.refusals.counting import BATCHES, PREFIX
+from engines.good_rows import write_good
 
 MOST = 500  # batches in one transaction
+_MOST_COUNTED = 10**12  # of one process in a second
+_LATEST = 10**10  # the year 2286
+_NAME = re.compile(rb"[\x21-\x7e]{1,64}")
+_Row = tuple[tuple[str, str, str, str, int], int]
 log = logging.getLogger("headrace.ledger")
 
 _ADD = f"""
@@ -30,13 +38,21 @@ def carry(client: "redis.Redis") -> int:
 
     Raises django.db.OperationalError or redis.RedisError when one of the two is away; nothing is lost.
     """
-    names = sorted(name.decode() for name in client.srandmember(BATCHES, MOST) or ())  # type: ignore[union-attr]
+    members: Any = client.srandmember(BATCHES, MOST) or ()
+    names = sorted(name.decode() for name in members if _NAME.fullmatch(name))
+    if nameless := [name for name in members if not _NAME.fullmatch(name)]:
+        log.error("no batches of refusals: %r", nameless)
+        client.srem(BATCHES, *nameless)
     if not names:
         return 0
     with client.pipeline(transaction=False) as pipeline:
         for name in names:
             pipeline.hgetall(PREFIX + name)
-        batches = dict(zip(names, pipeline.execute(), strict=True))
+        batches = dict(zip(names, pipeline.execute(raise_on_error=False), strict=True))
+    for name, batch in batches.items():
+        if isinstance(batch, Exception):
+            log.error("the batch %s of refusals cannot be read: %s", name, batch)
+            batches[name] = {}
     carried = _write(batches)
     with client.pipeline(transaction=True) as pipeline:
         pipeline.delete(*(PREFIX + name for name in names))
@@ -52,20 +68,32 @@ def _write(batches: dict[str, dict[bytes, bytes]]) -> int:
             "INSERT INTO billing_refusalbatch (name) SELECT unnest(%s::text[]) ON CONFLICT DO NOTHING RETURNING name",
             [list(batches)],
         )
-        rows: Counter[tuple[Any, ...]] = Counter()
+        counted: Counter[tuple[str, str, str, str, int]] = Counter()
         for (name,) in cursor.fetchall():
             for field, number in batches[name].items():
-                if (where := _read(field)) is not None and number.isdigit():
-                    rows[where] += int(number)
-        if rows:
-            cursor.execute(_ADD, [*map(list, zip(*rows, strict=True)), list(rows.values())])
-    return rows.total()
+                if (row := _read(field, number)) is not None:
+                    counted[row[0]] += row[1]
+    carried, refused = write_good(list(counted.items()), _add)
+    for row, why in refused:
+        log.error("a count of refusals is left out: %s: %s", why, row)
+    return carried
 
 
-def _read(field: bytes) -> tuple[str, str, str, str, int] | None:
+@transaction.atomic
+def _add(rows: Sequence[_Row]) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(_ADD, [*map(list, zip(*(where for where, _ in rows), strict=True)), [n for _, n in rows]])
+    return sum(n for _, n in rows)
+
+
+def _read(field: bytes, number: bytes) -> _Row | None:
+    """Of whom, why and when, and how many; None where it is no count."""
     try:
         tenant, project, key, code, quarter = field.decode().split(" ")
-        return tenant, project, key, code, int(quarter)
+        at, count = int(quarter), int(number)
     except ValueError:
-        log.error("a count of refusals names nobody: %r", field[:200])
+        at = count = -1
+    if not (0 <= at <= _LATEST and 0 <= count <= _MOST_COUNTED) or b"\x00" in field:
+        log.error("no count of refusals: %r: %r", field[:200], number[:20])
         return None
+    return (tenant, project, key, code, at), count

@@ -100,6 +100,43 @@ def test_it_carries_each_batch_once(client: Any, monkeypatch: pytest.MonkeyPatch
     assert carrying.carry(client) == 0
 
 
+def test_what_is_no_count_keeps_no_other_from_being_carried(client: Any, caplog: pytest.LogCaptureFixture) -> None:
+    now = timezone.now()
+    for name, years in (("ahead", 3), ("behind", -30), ("ten", 10)):  # of processes whose clocks have jumped
+        batch(client, name, now + timedelta(days=365 * years), 2)
+    batch(client, "good", now, 3)
+    fields = {
+        b"acme web ABCDEFGHIJKL code 99999999999999999999": 1,
+        b"acme web ABCDEFGHIJKL code -1": 1,
+        b"acme w\x00b ABCDEFGHIJKL code 0": 1,
+        b"acme w\xffb ABCDEFGHIJKL code 0": 1,
+        b"acme web ABCDEFGHIJKL bad 0": "9" * 40,
+        b"acme web ABCDEFGHIJKL bad 900": "\u0663",
+        b"acme web ABCDEFGHIJKL fine 900": 4,
+        b"nobody": 1,
+    }
+    client.hset(PREFIX + "fields", mapping=fields)
+    client.set(PREFIX + "string", "no batch")
+    client.sadd(BATCHES, "fields", "string", b"\xff", b"a\x00b", b"")
+    assert carrying.carry(client) == 3 * 2 + 3 + 4
+    assert client.keys("hr:refused*") == []
+    assert sum(RefusedHour.objects.values_list("requests", flat=True)) == 13
+    assert caplog.text.count("no count of refusals") == 7
+    assert "the batch string of refusals cannot be read" in caplog.text
+
+
+def test_count_that_only_the_database_refuses_is_left_out(client: Any, caplog: pytest.LogCaptureFixture) -> None:
+    most = 2**63 - 1
+    batch(client, "one", timezone.now(), 1)
+    carrying.carry(client)
+    RefusedHour.objects.update(requests=most)
+    batch(client, "two", timezone.now(), 1)
+    batch(client, "three", timezone.now(), 5, project="other")
+    assert carrying.carry(client) == 5
+    assert "a count of refusals is left out: the database refuses it: bigint out of range" in caplog.text
+    assert client.scard(BATCHES) == 0
+
+
 def test_a_worker_that_dies_before_it_deletes_counts_nothing_twice(client: Any) -> None:
     batch(client, "one", timezone.now(), 2)
     with Dying.from_url(settings.REDIS_URL) as worker, pytest.raises(Dead):
@@ -125,7 +162,9 @@ class Dying(redis.Redis):
 def test_a_worker_that_dies_before_it_commits_loses_nothing(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     batch(client, "one", timezone.now(), 2)
     with monkeypatch.context() as broken:
-        broken.setattr(carrying, "_ADD", "SELECT 1/0 WHERE %s::text IS NOT NULL" + " OR %s::text IS NOT NULL" * 5)
+        broken.setattr(
+            carrying, "_ADD", "SELECT 1 FROM nowhere WHERE %s::text IS NOT NULL" + " OR %s::text IS NOT NULL" * 5
+        )
         with pytest.raises(DatabaseError):
             carrying.carry(client)
     assert RefusalBatch.objects.count() == 0
