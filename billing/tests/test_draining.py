@@ -4,6 +4,7 @@ import json
 import uuid
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 import redis
@@ -176,7 +177,7 @@ def test_it_finds_the_row_that_only_the_database_refuses() -> None:
 
 def test_no_event_keeps_a_batch_from_the_ledger() -> None:
     nested = json.dumps(usage_event()).replace('"v"', '"x":' + "[" * 5000 + "]" * 5000 + ',"v"', 1).encode()
-    texts = [
+    texts: list[Any] = [
         usage_event(cost="9" * 24, cost_nano=2**63 - 1),
         usage_event(cost="9" * 24, cost_nano=9 * 10**18),
         usage_event(finished_at="9999-12-31T23:59:59-23:59"),

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -137,7 +138,7 @@ async def test_word_that_redis_cannot_take_keeps_no_other_waiting(
     orphan.close()
     spool = Spool(tmp_path, client)
     await spool._deliver_orphans()
-    entries = await client.xrange(holds.USAGE)
+    entries: Any = await client.xrange(holds.USAGE)
     assert [msgspec.json.decode(fields[b"e"])["output_tokens"] for _, fields in entries] == [0, 2, 4]
     assert not orphan.path.exists()
     assert [msgspec.json.decode(each)["request_id"] for each in asides(tmp_path)] == [
