@@ -24,19 +24,14 @@ class Starts:
 
     def answered(self, now: float, reading: Reading) -> bool:
         """It told `reading`, which may be empty; whether it was started anew since it last did."""
-        fell = stands = False
-        for name in _COUNTERS:
-            value: float | None = getattr(reading, name)
-            if value is None:
-                continue
-            # llama.cpp's, pieced together, may fall a little by itself.
-            if value < self._counted.get(name, 0) / 2:
-                fell = True
-            elif self._counted.get(name):
-                stands = True
-            self._counted[name] = value
+        told: dict[str, float] = {name: value for name in _COUNTERS if (value := getattr(reading, name)) is not None}
+        # llama.cpp's, pieced together, may fall a little by itself.
+        fell = any(value < self._counted.get(name, 0) / 2 for name, value in told.items())
+        stands = any(self._counted.get(name) for name in told)
         is_new = fell or (self._was_gone and not stands)
         self._was_gone = False
         if is_new:
             self.at = now
+            self._counted.clear()  # of the engine before: those told only now and then would say it once more
+        self._counted.update(told)
         return is_new
