@@ -65,14 +65,14 @@ class Placing:
         """Keep up with what the replicas hold."""
         turn = 0
         while True:
-            names = set(self._replicas())
             try:
-                await self.held.refresh(self._redis, names)
+                await self.held.refresh(self._redis, self._replicas())
                 await self.work.refresh(self._redis)
             except redis.RedisError:
                 await asyncio.sleep(1.0)
             if turn % _FOLLOW_TURNS == 0:
-                self.selection.follow(names)
+                # As they are now: while Redis answered, a replica may have come, and have been sent its first prompts.
+                self.selection.follow(set(self._replicas()))
                 metrics.PREFIX_ENTRIES.set(self.index.entries)
                 metrics.PREFIX_BYTES.set(self.index.bytes)
             turn += 1
