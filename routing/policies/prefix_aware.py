@@ -25,7 +25,8 @@ All parts have no unit, so none of them needs tuning to a model or an accelerato
 - cap: whoever has more than (1 + over_mean) x mean + quiet_tokens for its size, or has no room for the request,
   stands behind all that do not, by load alone. Affinity never overloads a replica.
 - explore: now and then a replica within the cap leads by lot, so that the index learns of caches it knows nothing about
-  (after a restart, or when it was warmed by others).
+  (after a restart, or when it was warmed by others). Not one that would read more than half of the prompt anew which
+  another is known to have: a long conversation would be read whole once in a hundred turns, and then be held twice.
 
 Unknown load or KV use weighs as the mean. Only usable replicas are in any mean or count of holders. Ties fall by
 `mark`: the same new prompt, sent twice at once through two gateways, goes to one replica.
@@ -80,7 +81,7 @@ class PrefixAware:
             is_over = load > cap or not candidate.has_room
             ranked.append(Ranked(candidate.name, round(score, 6), credit, relative, pressure, is_over))
         ranked.sort(key=lambda one: _place(one, ask.mark))
-        if dice.random() < weights.explore and (within := [one for one in ranked if not one.is_over]):
+        if dice.random() < weights.explore and (within := _explorable(ask, usable, ranked)):
             lot = dice.choice(within)
             ranked.remove(lot)
             ranked.insert(0, msgspec.structs.replace(lot, is_explored=True))
@@ -105,6 +106,13 @@ class PrefixAware:
             return None
         high = self.weights.kv_high
         return min(1.0, max(0.0, kv_used - high) / (1 - high))
+
+
+def _explorable(ask: Ask, usable: Sequence[Candidate], ranked: Sequence[Ranked]) -> list[Ranked]:
+    """Those within the cap that lack at most half of the prompt that another has."""
+    overlaps = {candidate.name: candidate.overlap for candidate in usable}
+    least = max(overlaps.values()) - ask.prompt / 2
+    return [one for one in ranked if not one.is_over and overlaps[one.name] >= least]
 
 
 def _place(one: Ranked, mark: int) -> tuple[bool, float, int]:

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from routing.policies import Ask, Candidate, PrefixAware, Weights
+from routing.policies import Ask, Candidate, PrefixAware, Ranked, Weights
 
 STILL = PrefixAware(Weights(explore=0))
 
@@ -139,15 +139,25 @@ def test_it_shares_by_capacity_where_it_is_known() -> None:
 
 
 def test_it_explores_now_and_then_within_the_cap() -> None:
+    leads = explored(overlap=1900)
+    assert 15 <= sum(one.is_explored for one in leads) <= 100
+    assert {one.name for one in leads if one.is_explored} == {"warm", "cold"}
+
+
+def test_it_explores_nowhere_that_would_read_a_known_prompt_anew() -> None:
+    assert {one.name for one in explored(overlap=2100)} == {"warm"}
+    assert {one.name for one in explored(overlap=4000)} == {"warm"}
+
+
+def explored(overlap: int) -> list[Ranked]:
+    """Who leads, of many rankings of a prompt of 4,000 tokens, of which one replica has so many."""
     candidates = [
-        Candidate("warm", overlap=4000, load=1000),
+        Candidate("warm", overlap=overlap, load=1000),
         Candidate("cold", load=1000),
         Candidate("full", load=90_000),
     ]
     dice, policy = random.Random(3), PrefixAware()
-    leads = [policy.rank(Ask(4000), candidates, dice)[0] for _ in range(5000)]
-    assert 15 <= sum(one.is_explored for one in leads) <= 100
-    assert {one.name for one in leads if one.is_explored} == {"warm", "cold"}
+    return [policy.rank(Ask(4000), candidates, dice)[0] for _ in range(5000)]
 
 
 def test_it_breaks_ties_alike_everywhere_and_evenly() -> None:
