@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import redis
+from django.db import transaction
 
 from billing import drain
 from billing.models import Price, UsageRecord
@@ -21,6 +22,7 @@ from tenants.models import ApiKey, Project, Tenant
 class World:
     """Rows are committed; each world has names of its own, so that worlds share a database and a web process."""
 
+    @transaction.atomic  # known whole, or not at all
     def __init__(
         self,
         upstream_url: str,
@@ -91,6 +93,11 @@ class World:
                 assert time.monotonic() < deadline, answer.text
                 time.sleep(0.05)
         return self
+
+    def wait_followed(self, *webs: WebProcess) -> None:
+        """Wait until each web process knows what was written so far: changes are followed in their order."""
+        _, secret = self.add_key()
+        self.wait_known(*webs, secret=secret)
 
 
 def drained(client: "redis.Redis") -> None:

@@ -104,6 +104,13 @@ def records(web: WebProcess, needle: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines if line.startswith(b'{"v":') and needle.encode() in line]
 
 
+def metric(web: WebProcess, name: str, **labels: str) -> float:
+    """The sum of a metric's samples with these labels, as the web process tells it."""
+    text = _http.get(f"{web.url}/metrics").text
+    samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+    return sum(each.value for each in samples if each.name == name and labels.items() <= each.labels.items())
+
+
 class Hosted:
     """A provider as a target; `fields` are the target's."""
 
@@ -125,6 +132,7 @@ class Place:
         other.web = web
         return other
 
+    @transaction.atomic  # known with its target, or not at all
     def add_model(
         self,
         *,
@@ -169,10 +177,7 @@ class Place:
         return name
 
     def metric(self, name: str, **labels: str) -> float:
-        """The sum of a metric's samples with these labels, as the web process tells it."""
-        text = self.send(b"", path="/metrics", method="GET").raw.decode()
-        samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
-        return sum(each.value for each in samples if each.name == name and labels.items() <= each.labels.items())
+        return metric(self.web, name, **labels)
 
     def wait_known(self, *models: str, secret: str | None = None) -> None:
         """Wait until the web process knows these models, and the key."""

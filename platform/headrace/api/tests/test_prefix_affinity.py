@@ -35,8 +35,7 @@ def test_it_sends_a_growing_conversation_to_one_replica(fleet: Fleet) -> None:
         for earlier in range(turn + 1):
             messages.append({"role": "user", "content": f"question {earlier}"})
         records.append(fleet.chat(messages=messages).record)
-    [(_, most)] = replicas_of(records).most_common(1)
-    assert most >= 11  # one in a hundred explores
+    assert len(replicas_of(records)) == 1
     assert sum(record["cached_input_tokens"] for record in records[1:]) > 8 * records[0]["input_tokens"]
 
 

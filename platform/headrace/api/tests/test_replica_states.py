@@ -4,6 +4,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import httpx
 import pytest
@@ -11,7 +12,7 @@ import redis
 
 from engines.load.figures import KEY, Fleet, State, decode
 from engines.models import Replica
-from headrace.api.tests.calling import Place
+from headrace.api.tests.calling import Place, metric
 from headrace.testing.collecting import collected
 from headrace.testing.upstream import ScriptedUpstream
 from headrace.testing.web import WebProcess
@@ -36,16 +37,28 @@ def fleet(valkey: "redis.Redis") -> Fleet:
     return decode(text) if text else Fleet(0)
 
 
-def wait(valkey: "redis.Redis", holds: Callable[[Fleet], bool], seconds: float = 60) -> None:
+def wait(holds: Callable[[], bool], valkey: "redis.Redis", seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
-    while not holds(fleet(valkey)):
+    while not holds():
         assert time.monotonic() < deadline, fleet(valkey)
         time.sleep(0.1)
-    time.sleep(0.7)  # every web process has read it by then
 
 
-def is_in(state: State, name: str) -> Callable[[Fleet], bool]:
-    return lambda fleet: name in fleet.replicas and fleet.replicas[name].state is state
+def wait_state(valkey: "redis.Redis", name: str, state: State, *webs: WebProcess) -> None:
+    """Wait until the collector says that the replica is in `state`, and each web process has read it."""
+
+    def holds() -> bool:
+        report = fleet(valkey).replicas.get(name)
+        return report is not None and report.state is state
+
+    wait(holds, valkey)
+    pool, _, replica = name.partition("/")
+    for web in webs:
+        wait(partial(is_ready, web, pool, replica, state is State.READY), valkey)
+
+
+def is_ready(web: WebProcess, pool: str, replica: str, expected: bool) -> bool:
+    return metric(web, "headrace_replica_ready", pool=pool, replica=replica) == expected
 
 
 def ask(web: WebProcess, world: World, count: int) -> list[int]:
@@ -74,23 +87,24 @@ def test_it_sends_nothing_to_a_replica_that_drains_or_fails(
     Replica.objects.create(pool=pool, name="r2", url=second.url)
     world.route.policy = "round_robin"
     world.route.save()
-    world.wait_known(gateway)
-    wait(valkey, lambda fleet: is_in(State.READY, first)(fleet) and is_in(State.READY, other)(fleet))
+    world.wait_followed(gateway)
+    wait_state(valkey, first, State.READY, gateway)
+    wait_state(valkey, other, State.READY, gateway)
     assert set(ask(gateway, world, 8)) == {200}
     assert len(upstream.requests()) > 0
     assert len(second.requests()) > 0
 
     Replica.objects.filter(pool=pool, name="r1").update(enabled=False)
-    wait(valkey, is_in(State.DRAINING, first))
+    wait_state(valkey, first, State.DRAINING, gateway)
     before = len(upstream.requests())
     assert set(ask(gateway, world, 6)) == {200}
     assert len(upstream.requests()) == before
 
     Replica.objects.filter(pool=pool, name="r1").update(enabled=True)
-    wait(valkey, is_in(State.READY, first))
+    wait_state(valkey, first, State.READY, gateway)
     second.script(status=500)  # its health stays well
     ask(gateway, world, 12)
-    wait(valkey, is_in(State.EJECTED, other))
+    wait_state(valkey, other, State.EJECTED, gateway)
     before = len(second.requests())
     assert set(ask(gateway, world, 8)) == {200}
     assert len(second.requests()) == before
@@ -103,19 +117,29 @@ def test_it_forgets_in_every_process_what_an_engine_held_that_was_started_anew(
         web, *others = quick_webs.values()
         place = Place(web, before)
         sites, replica = [place, *map(place.at, others)], f"{place.world.name}/r1"
-        texts = [secrets.token_hex(8) + " water runs down the hill" * 400 for _ in sites]
-        for site, text in zip(sites, texts, strict=True):
+        texts = {
+            site.web.url: [secrets.token_hex(8) + " water runs down the hill" * 100 for _ in range(40)]
+            for site in sites
+        }
+        for site in sites:
             site.wait_known(site.world.model)
-            site.chat(text)
-            assert predicted_by(site, text) > 1000
-        wait(valkey, is_in(State.READY, replica))
+            for text in texts[site.web.url]:
+                site.chat(text)
+            assert predicted_by(site, text) > 400
+        wait_state(valkey, replica, State.READY, *quick_webs.values())
         before.kill()
         with ScriptedUpstream(tokens=5, interval_ms=1, port=before.port):
-            wait(valkey, lambda fleet: fleet.replicas[replica].started > 0)
-            time.sleep(1)
-            for site, text in zip(sites, texts, strict=True):
+            wait(lambda: fleet(valkey).replicas[replica].started > 0, valkey)
+            for site in sites:
+                # Another text each time: what was asked for is in the cache again.
+                wait(partial(has_forgotten, site, texts[site.web.url]), valkey)
+                text = texts[site.web.url].pop()
                 assert predicted_by(site, text) == 0
-                assert predicted_by(site, text) > 1000
+                assert predicted_by(site, text) > 400
+
+
+def has_forgotten(site: Place, texts: list[str]) -> bool:
+    return predicted_by(site, texts.pop()) == 0
 
 
 def predicted_by(site: Place, text: str) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 import redis
+from django.db import transaction
 
 from billing.models import UsageRecord
 from engines.models import Pool, Replica
@@ -34,10 +35,11 @@ def other(place: Place, second: ScriptedUpstream) -> Pool:
 
 def routed(place: Place, name: str, *targets: dict[str, Any]) -> str:
     """A model of these targets, known to the web process."""
-    model = Model.objects.create(name=f"{name}-{place.world.name}", context_window=100_000, default_max_tokens=50)
-    route = Route.objects.create(model=model)
-    for position, target in enumerate(targets):
-        Target.objects.create(route=route, position=position, **target)
+    with transaction.atomic():  # known with all its targets, or not at all
+        model = Model.objects.create(name=f"{name}-{place.world.name}", context_window=100_000, default_max_tokens=50)
+        route = Route.objects.create(model=model)
+        for position, target in enumerate(targets):
+            Target.objects.create(route=route, position=position, **target)
     place.wait_known(model.name)
     return model.name
 
