@@ -12,10 +12,10 @@ def seconds(pid: int) -> float:
 
     Raises ProcessLookupError when `pid` is gone.
     """
-    total = _process(pid) + _ended_children(pid)
+    total = own_seconds(pid) + _ended_children(pid)
     for child in descendants(pid):
         try:
-            total += _process(child) + _ended_children(child)
+            total += own_seconds(child) + _ended_children(child)
         except (ProcessLookupError, OSError):
             continue  # it ended meanwhile; its parent has its time
     return total
@@ -34,8 +34,11 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def _process(pid: int) -> float:
-    """Nanosecond-exact: a process's CPU clock has the id (~pid << 3) | 2 (clock_getcpuclockid(3))."""
+def own_seconds(pid: int) -> float:
+    """CPU seconds of `pid` alone, all its threads. Raises ProcessLookupError.
+
+    Nanosecond-exact: a process's CPU clock has the id (~pid << 3) | 2 (clock_getcpuclockid(3)).
+    """
     try:
         return time.clock_gettime((~pid << 3) | 2)
     except OSError as error:

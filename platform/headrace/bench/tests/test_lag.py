@@ -21,4 +21,5 @@ def test_it_tells_the_lag_of_each_request_and_of_a_scrape() -> None:
     assert report.rows[-1]["request"] == "/metrics of 300 series"
     assert all(row["worst ms"] >= 0 for row in report.rows)
     assert {target.limit for target in report.targets} == {LIMIT_MS}
-    assert len(report.targets) == len(report.rows)
+    assert all(0 <= row["CPU ms"] <= row["CPU of all ms"] for row in report.rows)
+    assert len(report.targets) == len(report.rows) + 1
