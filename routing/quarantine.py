@@ -48,10 +48,11 @@ class Quarantine:
         self._owners: dict[tuple[str, str], int] = {}  # how many suspects each has
         self._second_breaks: deque[float] = deque(maxlen=OUTAGE_PROMPTS + 1)
 
-    def digest(self, tenant: str, model: str, prompt: bytes) -> bytes:
+    def digest(self, tenant: str, model: str, prompt: bytes | memoryview) -> bytes:
         held = hashlib.blake2b(key=self._key, digest_size=_DIGEST_BYTES)
         for part in (tenant.encode(), model.encode(), prompt):
-            held.update(len(part).to_bytes(8, "big") + part)
+            held.update(len(part).to_bytes(8, "big"))
+            held.update(part)
         return held.digest()
 
     def has_suspects(self, tenant: str, model: str) -> bool:

@@ -62,7 +62,7 @@ class Hasher:
     def __init__(self, secret: str) -> None:
         self._key = hashlib.blake2b(secret.encode(), digest_size=32, person=b"hr:prefix_index").digest()
 
-    def chain(self, text: bytes, scope: str) -> Chain:
+    def chain(self, text: bytes | memoryview, scope: str) -> Chain:
         """The blocks of `text` in a cache scope: the tenant's name, or "" where the cache is shared."""
         # SHA-256 begun with the key: no longer text can be made from a hash whose rest nobody sees. Where the processor
         # has instructions for it, as servers do, it is twice as fast as keyed BLAKE2.

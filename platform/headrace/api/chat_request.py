@@ -114,7 +114,9 @@ def _parse(body: bytes, media_hosts: list[str]) -> Generator[None, None, ChatReq
         chat = yield from _check_all(cut.body, media_hosts)
         yield from put_back(chat.content, cut)
         if cut.left:  # a text is where we do not look for one
-            return (yield from _check_all(body, media_hosts))
+            chat = yield from _check_all(body, media_hosts)
+        if len(body) > SMALL_BODY:
+            yield  # the request goes on with steps of its own
         return chat
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise ApiError("invalid_request", f"The body is not a JSON object: {_told(error)}") from None
@@ -149,7 +151,7 @@ def _check_all(body: bytes, media_hosts: list[str]) -> Generator[None, None, Cha
     _drop_idle_tool_fields(passed)
     for name in SCHEMAS:
         if name in passed:
-            check_schema(name, passed[name])
+            yield from check_schema(name, passed[name])
             yield
     yield from check_rules(passed)
     for name in ("model", "messages"):

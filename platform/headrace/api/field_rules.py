@@ -17,13 +17,17 @@ def check_rules(fields: dict[str, msgspec.Raw]) -> Generator[None, None, None]:
     if "top_logprobs" in fields and bytes(fields.get("logprobs", b"")) != b"true":
         raise ApiError("invalid_request", "'top_logprobs' needs 'logprobs' to be true.", param="top_logprobs")
     if "response_format" in fields:
-        yield from _check_format(msgspec.json.decode(fields["response_format"]))
+        wanted = msgspec.json.decode(fields["response_format"])
+        yield
+        yield from _check_format(wanted)
     if "logit_bias" in fields:
         for token in msgspec.json.decode(fields["logit_bias"], type=dict[str, Any]):
             if not (token.isascii() and token.isdecimal()):
                 raise ApiError("invalid_request", "The keys of 'logit_bias' are ids of tokens.", param="logit_bias")
     if "tools" in fields:
-        yield from _check_tools(msgspec.json.decode(fields["tools"]), fields.get("tool_choice"))
+        tools = msgspec.json.decode(fields["tools"])
+        yield
+        yield from _check_tools(tools, fields.get("tool_choice"))
 
 
 def _check_format(wanted: dict[str, Any]) -> Generator[None, None, None]:

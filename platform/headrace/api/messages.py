@@ -134,7 +134,7 @@ class Content(msgspec.Struct):
 def check(messages: list[Message], media_hosts: list[str]) -> Generator[None, None, Content]:
     """Check every part, drop what only echoes, and measure. Raises BadMedia with the part's place.
 
-    Yields after each so many messages."""
+    Yields after each so many messages, and parts and calls of one."""
     text_bytes, other = 0, 3
     kinds = {"text"}
     for position, message in enumerate(messages):
@@ -152,7 +152,9 @@ def check(messages: list[Message], media_hosts: list[str]) -> Generator[None, No
         text_bytes += _extra(message)
         if message.role == "developer":
             message.role = "system"  # it means the same to OpenAI; many templates of open models pass over the other
-        for call in message.tool_calls or ():
+        for place, call in enumerate(message.tool_calls or ()):
+            if place % _STEP == _STEP - 1:
+                yield
             # As a call without arguments is streamed. Engines read it as JSON, and fail.
             call.function.arguments = (call.function.arguments or "").strip() or "{}"
             text_bytes += _size(call.function.arguments) + _size(call.function.name) + _size(call.id) + _extra(call)
@@ -160,6 +162,8 @@ def check(messages: list[Message], media_hosts: list[str]) -> Generator[None, No
             text_bytes += _size(message.content)
             continue
         for place, part in enumerate(message.content or ()):
+            if place % _STEP == _STEP - 1:
+                yield
             part.cache_control = UNSET
             match part:
                 case TextPart():

@@ -14,10 +14,11 @@ _encode = msgspec.json.encode
 _HEAD = tuple(name for name in PROMPT_FIELDS if name != "messages")
 
 
-def prompt_text(chat: ChatRequest) -> bytes:
+def prompt_text(chat: ChatRequest) -> memoryview:
     """Fields of the head as the client wrote them, and the checked messages as JSON without the outer brackets."""
     head = b"".join(b"%s=%s\n" % (name.encode(), bytes(chat.passed[name])) for name in _HEAD if name in chat.passed)
-    return head + _encode(chat.content.messages)[1:-1]
+    messages = memoryview(_encode(chat.content.messages))[1:-1]  # megabytes, perhaps: not copied
+    return memoryview(b"".join([head, messages])) if head else messages
 
 
 def opening(chat: ChatRequest) -> bytes:

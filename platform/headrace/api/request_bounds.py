@@ -85,20 +85,24 @@ def check_unknown_values(values: int, known: list[bytes]) -> Steps:
         )
 
 
-def check_schema(name: str, value: msgspec.Raw) -> None:
+def check_schema(name: str, value: msgspec.Raw) -> Steps:
     """Bound a field that holds JSON schemas, of MOST_VALUES values at most. Raises ApiError."""
     raw = bytes(value)
     if len(raw) > MOST_SCHEMA_BYTES:
         raise ApiError("invalid_request", f"Invalid value for '{name}': over {MOST_SCHEMA_BYTES} bytes.", param=name)
-    if raw.count(b"{") + raw.count(b"[") > MOST_SCHEMA_DEPTH and _depth(raw) > MOST_SCHEMA_DEPTH:
+    if raw.count(b"{") + raw.count(b"[") > MOST_SCHEMA_DEPTH and (yield from _depth(raw)) > MOST_SCHEMA_DEPTH:
         deep = f"Invalid value for '{name}': nested more than {MOST_SCHEMA_DEPTH} levels deep."
         raise ApiError("invalid_request", deep, param=name)
 
 
-def _depth(raw: bytes) -> int:
+def _depth(raw: bytes) -> Generator[None, None, int]:
     """How deep objects and lists are nested in JSON; one more than MOST_SCHEMA_DEPTH stands for all that is deeper."""
-    parts = raw.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
-    brackets = b"".join(parts[::2]).translate(_ALIKE, delete=_NO_BRACKETS)
+    if b"\\" in raw:
+        raw = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
+        yield
+    structure = b"".join(raw.split(b'"')[::2])
+    yield
+    brackets = structure.translate(_ALIKE, delete=_NO_BRACKETS)
     depth = 0
     while brackets and depth <= MOST_SCHEMA_DEPTH:
         brackets = brackets.replace(b"{}", b"")  # the innermost
