@@ -1,6 +1,7 @@
 """The HTTP client to upstreams: one per process, its failures told as engines/errors.py tells them."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
@@ -18,6 +19,8 @@ from engines.transport import Transport, is_reused, on_connected
 # Deadlines are kept by whoever waits (the route's, for the whole request at once); only connecting is timed here.
 _NO_TIMEOUT = None
 _ERROR_BODY_LIMIT = 64 * 1024
+COUNT_SECONDS = 2.0
+_COUNTED_AT_ONCE = 8  # of one request's choices
 # What sending a request raises: an address or a key may be none, in many ways (ValueError).
 _UNSENT = (httpx.TransportError, httpx.InvalidURL, aiohttp.ClientError, OSError, ValueError)
 _CHAT_HEADERS = {"content-type": "application/json", "accept-encoding": "identity", "user-agent": "headrace"}
@@ -93,15 +96,33 @@ class Client:
             return False
         return answer.status_code == 200
 
-    async def count(self, upstream: Upstream, text: str) -> int | None:
-        """How many tokens `text` is by the upstream's own tokenizer; None where it cannot say."""
-        return await self._count(upstream, upstream.protocol.count_request(upstream, text))
+    async def count(self, upstream: Upstream, texts: Sequence[str]) -> int | None:
+        """How many tokens `texts` are in all, each by itself, by the upstream's own tokenizer.
+
+        None where it cannot say, or not of all of them within COUNT_SECONDS.
+        """
+        turns = asyncio.Semaphore(_COUNTED_AT_ONCE)
+
+        async def count(text: str) -> int | None:
+            async with turns:
+                return await self._count(upstream, upstream.protocol.count_request(upstream, text))
+
+        try:
+            async with asyncio.timeout(COUNT_SECONDS):
+                first = [await count(text) for text in texts[:1]]  # one that cannot say is not asked of each
+                counts = first if None in first else first + await asyncio.gather(*map(count, texts[1:]))
+        except TimeoutError:
+            return None
+        known = [each for each in counts if each is not None]
+        return sum(known) if known and len(known) == len(counts) else None
 
     async def count_prompt(self, upstream: Upstream, fields: dict[str, Any]) -> int | None:
         """How many tokens a chat's prompt is, template and tools included; None where the upstream cannot say."""
         return await self._count(upstream, upstream.protocol.count_prompt_request(upstream, fields))
 
-    async def _count(self, upstream: Upstream, call: tuple[str, bytes] | None, *, timeout: float = 2.0) -> int | None:
+    async def _count(
+        self, upstream: Upstream, call: tuple[str, bytes] | None, *, timeout: float = COUNT_SECONDS
+    ) -> int | None:
         if call is None:
             return None
         url, body = call

@@ -135,7 +135,7 @@ async def nothing_comes_of(client: Client, upstream: Upstream) -> None:
     with pytest.raises(Unreachable):
         await client.chat(upstream, b"{}", connect_timeout=1)
     assert await client.abort(upstream, "0f" * 16) is False
-    assert await client.count(upstream, "text") is None
+    assert await client.count(upstream, ["text"]) is None
 
 
 async def test_it_takes_an_answer_with_large_headers(client: Client) -> None:
@@ -349,13 +349,15 @@ def test_it_sorts_error_events(data: bytes, kind: type[UpstreamError]) -> None:
 async def test_it_counts_only_where_the_engine_can(client: Client) -> None:
     ok = b'HTTP/1.1 200 OK\r\ncontent-length: 18\r\n\r\n{"tokens":[1,2,3]}'
     async with server(says(ok)) as upstream:
-        assert await client.count(upstream, "text") == 3
+        assert await client.count(upstream, ["text"]) == 3
+        assert await client.count(upstream, ["text"] * 20) == 60
+        assert await client.count(upstream, []) is None
     for said in (
         b"",
         b"HTTP/1.1 404 x\r\ncontent-length: 0\r\n\r\n",
         b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}",
     ):
         async with server(says(said)) as upstream:
-            assert await client.count(upstream, "text") is None
+            assert await client.count(upstream, ["text"]) is None
             assert await client.count_prompt(upstream, {"messages": []}) is None
             assert await client.abort(upstream, "0f" * 16) is (b"200" in said)

@@ -4,6 +4,8 @@ It is what an upstream's own count is measured by: a figure that is too small fo
 no count of it.
 """
 
+from itertools import chain
+
 # Stands for output that is no text, one token of it.
 NO_TEXT = "\N{OBJECT REPLACEMENT CHARACTER}"
 
@@ -40,11 +42,11 @@ class DeliveredOutput:
     """The output of one attempt as it came. events, bytes: of all choices. without_text: events of output that is no
     text."""
 
-    __slots__ = ("_choices", "_keeps_text", "_text", "_told_events", "bytes", "events", "without_text")
+    __slots__ = ("_choices", "_keeps_text", "_texts", "_told_events", "bytes", "events", "without_text")
 
     def __init__(self) -> None:
         self.events = self.bytes = self.without_text = 0
-        self._text: list[str] = []
+        self._texts: dict[int, list[str]] = {}  # by choice
         self._keeps_text = True
         self._choices: dict[int, _Choice] = {}
         self._told_events = 0
@@ -61,19 +63,20 @@ class DeliveredOutput:
         if text == NO_TEXT:
             self.without_text += 1
         elif self._keeps_text:
-            self._text.append(text)
+            self._texts.setdefault(index, []).append(text)
             if self.bytes >= _TEXT_KEPT:
                 self.drop_text()
 
     def drop_text(self) -> None:
         """Keep no text any more: an upstream counts, or it is too long."""
         self._keeps_text = False
-        self._text.clear()
+        self._texts.clear()
 
     @property
-    def text(self) -> str | None:
-        """All of it; None where it was not kept."""
-        return "".join(self._text) if self._keeps_text else None
+    def texts(self) -> list[str] | None:
+        """Each choice's, without those that have none; None where they were not kept."""
+        texts = map("".join, self._texts.values())
+        return [text for text in texts if text] if self._keeps_text else None
 
     # --- what upstreams tell of it ------------------------------------------------------------------------------------
     def note_told(self, index: int | None) -> None:
@@ -116,7 +119,8 @@ class DeliveredOutput:
         return max(by_events, *(each if each <= most else 0 for each in (by_bytes, by_both, by_words)))
 
     def _words(self) -> int:
-        return sum(len(text.split()) for text in self._text) if self.events <= _WORDS_OF else 0
+        pieces = chain.from_iterable(self._texts.values())
+        return sum(len(text.split()) for text in pieces) if self.events <= _WORDS_OF else 0
 
     def guess(self, bytes_per_token: float) -> int:
         """The tokens of all of it, by events or, where those are given, by bytes."""

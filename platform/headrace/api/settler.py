@@ -106,8 +106,8 @@ class Settler:
         meter, upstream = exchange.meter, exchange.replica.upstream
         if not exchange.has_first_byte:
             return
-        if meter.has_output and not meter.is_reported and (text := meter.text) is not None:
-            exchange.counted = await self._client.count(upstream, text)
+        if meter.has_output and not meter.is_reported and (texts := meter.texts) is not None:
+            exchange.counted = await self._client.count(upstream, texts)
         if exchange.counted_prompt is None and not meter.has_prompt and exchange.chat.content.is_text:
             exchange.counted_prompt = await self._client.count_prompt(upstream, exchange.chat.upstream_fields())
 

@@ -101,9 +101,10 @@ class UsageMeter:
         return not self._delivered.after_told()[0]
 
     @property
-    def text(self) -> str | None:
-        """What was delivered, for whoever can count it; None where it was too long to keep, or seemed to be counted."""
-        return self._delivered.text
+    def texts(self) -> list[str] | None:
+        """What was delivered, choice by choice, for whoever can count it; None where it was too long to keep, or seemed
+        to be counted."""
+        return self._delivered.texts
 
     def delivered(self, text: str, index: int = 0) -> None:
         """One event's worth of output of choice `index` goes to the client. Raises BadAnswer once it is far more than

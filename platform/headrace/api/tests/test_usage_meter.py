@@ -175,7 +175,7 @@ def test_it_counts_by_itself_where_the_last_of_the_running_words_cannot_be_true(
         of.running(0, usage(30, 10 * number))
         of.delivered("w" * 40)
     of.running(0, last)
-    assert (counts(of), of.is_reported, of.text) == (Counts(30, 0, 300, 0, "estimated"), False, None)
+    assert (counts(of), of.is_reported, of.texts) == (Counts(30, 0, 300, 0, "estimated"), False, None)
     of.running(0, usage(30, 299))
     assert counts(of) == Counts(30, 0, 299, 0, "reported")
 
@@ -203,7 +203,7 @@ def test_it_keeps_the_text_until_an_upstream_counts_credibly() -> None:
     for nonsense in (usage(30, 0), usage(30, -1), usage(30, "seven"), usage(30, 10**9), raw(7)):
         of.delivered("ab")
         of.running(0, nonsense)
-    assert (of.is_reported, of.text) == (False, "ab" * 5)
+    assert (of.is_reported, of.texts) == (False, ["ab" * 5])
     of.running(0, usage(30, 6))
     of.delivered("cd")
     assert of.is_reported
@@ -231,7 +231,7 @@ def test_it_keeps_no_text_without_end() -> None:
     of = meter()
     for _ in range(300):
         of.delivered("漢" * 2000)
-    assert of.text is None
+    assert of.texts is None
     assert of.has_output
 
 

@@ -122,12 +122,25 @@ def test_it_counts_the_prompt_once_and_the_output_of_each_choice(place: Place, u
     answer = place.scripted(fields=fields, usage=usage, reasoning=2, **SCRIPT)
     input_tokens, cached, output, source = told(answer)
     if usage == "null":
-        assert (output, source) == (13, "counted")  # both texts in one: 50 bytes
+        assert (output, source) == (14, "counted")  # of each choice 25 bytes: 7
         return
     if usage == "finish" and stream:
         assert (cached, source) == (10, "reported")
     assert (input_tokens, output) == (40, 10)
     assert answer.record["reasoning_tokens"] == 4
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+def test_it_counts_each_choice_by_itself(place: Place, n: int, stream: bool) -> None:
+    """Of "tok0 tok1 tok2 tok3 tok4 ", 25 bytes: a quarter is 6.25, so that texts in one would be fewer than 7 each."""
+    fields: dict[str, Any] = {"stream": stream, "n": n}
+    if stream:
+        fields["stream_options"] = {"include_usage": True}
+    answer = place.scripted(fields=fields, usage="null", **SCRIPT)
+    _, _, output, source = told(answer)
+    assert (output, source) == (7 * n, "counted")
+    assert answer.record["output_tokens"] == 7 * n
 
 
 def test_it_bills_a_stream_that_breaks_off_by_what_the_engine_said_of_each_choice(place: Place) -> None:
