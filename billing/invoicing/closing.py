@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from billing.invoicing import drafting
 from billing.invoicing.locking import lock_invoices
-from billing.models import BillingAccount, Invoice, UsageHour
+from billing.models import BillingAccount, Invoice, LateUsage, UsageHour
 from billing.periods import Calendar, Period, calendar_of
 from billing.usage import SHADOW
 from tenants.models import Tenant
@@ -52,8 +53,9 @@ def close_tenant(slug: str, *, now: datetime) -> list[Invoice]:
     documents = Invoice.objects.of(slug).filter(kind=Invoice.Kind.INVOICE).exclude(status=Invoice.Status.VOIDED)
     standing = {(invoice.period_start, invoice.currency): invoice for invoice in documents.defer("content")}
     drafts = []
-    for period in _periods(tenant, calendar, now):
-        for currency in _currencies(tenant, period):
+    late = _late_currencies(tenant, documents)
+    for period in (periods := list(_periods(tenant, calendar, now))):
+        for currency in sorted({*_currencies(tenant, period), *(late if period == periods[-1] else ())}):
             invoice = standing.get((period.start, currency)) or _new(tenant, period, currency)
             if not invoice.is_draft:
                 continue
@@ -75,11 +77,18 @@ def _periods(tenant: Tenant, calendar: Calendar, now: datetime) -> Iterable[Peri
     return calendar.ended(begin, now)
 
 
-def _currencies(tenant: Tenant, period: Period) -> list[str]:
+def _late_currencies(tenant: Tenant, documents: QuerySet[Invoice]) -> set[str]:
+    """Currencies that the tenant uses no more, perhaps, and of which late usage may wait: for the last period."""
+    if not LateUsage.objects.filter(tenant=tenant.slug, invoice=None).exists():
+        return set()
+    return set(documents.order_by().exclude(currency=tenant.currency).values_list("currency", flat=True).distinct())
+
+
+def _currencies(tenant: Tenant, period: Period) -> set[str]:
     """The tenant's own, and others that it used in the period: each has an invoice of its own."""
     hours = UsageHour.objects.of(tenant).filter(hour__gte=period.start, hour__lt=period.end).exclude(kind=SHADOW)
     others = hours.exclude(currency=tenant.currency).order_by().values_list("currency", flat=True).distinct()
-    return sorted({*others, tenant.currency})
+    return {*others, tenant.currency}
 
 
 def _new(tenant: Tenant, period: Period, currency: str) -> Invoice:

@@ -58,6 +58,22 @@ def test_it_puts_late_usage_on_the_next_invoice_once(acme: Tenant, price: Price)
     assert (ids(march, 1), ids(april, 2), ids(may, 2)) == ([in_time], [late], [later])
 
 
+def test_late_usage_of_a_currency_that_is_used_no_more_has_an_invoice(acme: Tenant, price: Price) -> None:
+    dollars = make_price(currency="USD")
+    use("2026-02-05 12:00", dollars, tokens=MILLION, currency="USD")
+    for draft in close(utc("2026-03-02")):
+        finalise(draft)
+    late = use("2026-02-06 12:00", dollars, tokens=(2_000_000, 0, 0), currency="USD")
+    use("2026-03-05 12:00", price, tokens=MILLION)
+    by_currency = {draft.currency: draft for draft in close(utc("2026-05-02"))}
+    assert [line[:2] + line[6:] for line in stated(by_currency["USD"])] == [
+        ("adjustment", "2026-02", 2_000_000, Decimal("1.00"))
+    ]
+    issued = {currency: finalise(draft) for currency, draft in by_currency.items()}
+    assert ids(issued["USD"], 1) == [late]
+    assert close(utc("2026-06-02")) == []
+
+
 def test_it_leaves_the_late_usage_of_another_currency_to_that_one_s_invoice(acme: Tenant, price: Price) -> None:
     dollars = make_price(currency="USD")
     for month in (3, 4):
