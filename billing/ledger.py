@@ -12,6 +12,8 @@ from engines.good_rows import write_good
 from tenants.meters.meter import MOST_NANO
 
 LOCK_TIMEOUT = "5s"
+# Whoever changes the time zone of a tenant without use takes it alone: hours are of the zone that the tenant has then.
+_ZONES_STAY = "SELECT pg_advisory_xact_lock_shared(hashtext('headrace.zones'))"
 _COLUMNS = ", ".join(COLUMNS)
 _GROUP = ("project", "key", "model", "target", "kind", "currency", "price")
 BUCKET = ("tenant", "hour", *_GROUP)
@@ -140,6 +142,7 @@ def write_entries(entries: Sequence[Entry]) -> int:
     """Add `entries` to the ledger; how many were not in it. All or none. May be repeated, and run twice at once."""
     with connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
+        cursor.execute(_ZONES_STAY)
         cursor.execute("CREATE TEMPORARY TABLE usage_batch (LIKE billing_usagerecord) ON COMMIT DROP")
         # Unlike those of statements, a copy's errors are not made Django's by the cursor.
         with (
