@@ -9,6 +9,7 @@ UpstreamError
 ├── BadAnswer        an answer that is not one (HTML, no choices, not JSON, too large)
 ├── Busy             429/503: no room there now (`retry_after` seconds, if it said)
 ├── Failed           any other failure of the upstream's own (5xx)
+│   ├── Died         the engine broke down, as it says itself with its last answer, or a proxy in front of it
 │   └── AccountRefused  credentials or credit: no later request does better until an operator acts
 └── Rejected         400: the request itself is at fault (`kind`: "context_length", "media", "stream" or "invalid")
 """
@@ -62,6 +63,10 @@ class Busy(UpstreamError):
 
 
 class Failed(UpstreamError):
+    pass
+
+
+class Died(Failed):
     pass
 
 

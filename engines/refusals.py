@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import Any
 
-from engines.errors import AccountRefused, BadAnswer, Busy, Failed, Rejected, UpstreamError
+from engines.errors import AccountRefused, BadAnswer, Busy, Died, Failed, Rejected, UpstreamError
 from engines.reasons import read_param, read_reason
 
 # Words by which engines and providers say that the prompt does not fit, and that the account has no money.
@@ -21,6 +21,14 @@ _ACCOUNT_WORDS = (
 )
 # Gemini says it of every limit by the minute, as OpenAI does of an empty account, with a code that tells.
 _ACCOUNT_OR_LIMIT_WORDS = (*_ACCOUNT_WORDS, "plan and billing")
+# What servers say whose engine has just died: vLLM of both versions, TGI, TensorRT-LLM.
+_DEATH = re.compile(
+    r"\bengine ?core\b.{0,40}(?:encountered an issue|died|dead)|\b(?:async)?enginedead"
+    r"|\bengine (?:process |loop )?(?:is dead|died|has died)|\bbackground loop (?:has errored|is stopped)"
+    r"|\bserver error: (?:transport error|error trying to connect)|\bexecutor (?:worker )?(?:died|has died)"
+)
+# Envoy's words for a connection that was lost once the request was on it.
+_LOST_BEHIND_PROXY = re.compile(r"disconnect/reset before headers.{0,40}(?:connection[ _]termination|remote[ _]reset)")
 # Where an error begins to repeat what somebody sent: no apostrophe, which has a letter before it.
 _REPEATED = re.compile(r"(?<!\w)['\"`]|[\[{<]")
 _STREAM = re.compile(r"\bstream(?!_|\.options)")
@@ -55,6 +63,8 @@ def _refusal(status: int, headers: Mapping[str, str], text: str) -> UpstreamErro
     detail = _detail(text)
     if status in {401, 402, 403} or (status == 429 and _wants_money(detail, is_limit=True)):
         return AccountRefused("the upstream refuses the account", status=status)
+    if _tells_death(detail, status):
+        return Died("the engine died", status=status)
     if status in {429, 503}:
         wait = retry_after(headers)
         return Busy("no room", status=status, retry_after=_retry_delay(detail) if wait is None else wait)
@@ -88,6 +98,8 @@ def _of_event(detail: Any) -> UpstreamError:
     # Not all have a number: OpenAI's codes are words or null, and then the type says as much.
     is_number = code.isdecimal()
     is_busy = code in {"429", "503"} or (not is_number and ("rate_limit" in code or kind in _BUSY_TYPES))
+    if _tells_death(detail, 500):
+        return Died("the engine died", status=200)
     if _wants_money(detail, is_limit=is_busy):
         return AccountRefused("the upstream refuses the account", status=200)
     if is_busy:
@@ -122,6 +134,17 @@ def _refuses_stream(detail: Any) -> bool:
             return bool(detail["param"] == "stream")
         message = detail.get("message") or detail.get("detail")
     return isinstance(message, str) and _STREAM.search(_own_words(message)) is not None
+
+
+def _tells_death(detail: Any, status: int) -> bool:
+    """Whether an error says that its engine broke down just now. A 502 is a proxy's word for it, whatever it says."""
+    if status == 502:
+        return True
+    message = (detail.get("message") or detail.get("detail")) if isinstance(detail, dict) else detail
+    own = _own_words(message) if isinstance(message, str) else ""
+    return (status in {424, 500, 503} and _DEATH.search(own) is not None) or (
+        status == 503 and _LOST_BEHIND_PROXY.search(own) is not None
+    )
 
 
 def _own_words(message: str) -> str:

@@ -28,7 +28,7 @@ from routing.catalog import Replica
 
 log = logging.getLogger("headrace.attempts")
 
-# So many attempts may get nothing from engines that answer others: a request that hangs one would hang them all.
+# So many attempts may get nothing from our own engines: a request that hangs one would hang them all.
 _MOST_HUNG = 2
 
 
@@ -58,7 +58,7 @@ async def answer_by_any(gateway: Gateway, exchange: Exchange, answer: Answering)
     tried: list[Replica] = []
     first = exchange.target
     breaks = Breaks(gateway.quarantine, exchange)
-    hung = 0  # attempts that got nothing from engines which answered others
+    hung = late = 0  # attempts that got nothing from engines which answered others; from any
     while True:
         tried.append(exchange.replica)
         try:
@@ -81,7 +81,11 @@ async def answer_by_any(gateway: Gateway, exchange: Exchange, answer: Answering)
             failures.append(error)
             if not is_for_all and isinstance(error, Rejected):
                 tried += [each for each in exchange.target.replicas if each not in tried]  # they serve the same model
-            hung += _has_hung(gateway, exchange, error)
+            is_late = isinstance(error, TimedOut) and error.which == "first_byte"
+            hung += is_late and gateway.own_faults.answers(exchange.replica.key)
+            late += is_late
+            if late >= _MOST_HUNG:
+                tried += [each for each in _own_engines(exchange) if each not in tried]
             if await breaks.note(error) or hung >= _MOST_HUNG:
                 raise _told(failures) from None
             if exchange.has_first_byte or not is_retryable(error) or not exchange.chat.fallback:
@@ -113,10 +117,10 @@ def _may_ask_sibling(gateway: Gateway, exchange: Exchange, tried: list[Replica])
     return is_sibling and gateway.retries.take(exchange.route.model, exchange.principal.tenant)
 
 
-def _has_hung(gateway: Gateway, exchange: Exchange, error: UpstreamError) -> bool:
-    """Whether an engine that answers others said nothing to this request: the request may be what it hangs at."""
-    is_late = isinstance(error, TimedOut) and error.which == "first_byte"
-    return is_late and gateway.own_faults.answers(exchange.replica.key)
+def _own_engines(exchange: Exchange) -> list[Replica]:
+    """The replicas that a request may hang: a provider's servers are its own business."""
+    replicas = [each for target in exchange.route.targets for each in target.replicas]
+    return [each for each in replicas if not each.upstream.protocol.is_hosted]
 
 
 def is_retryable(error: UpstreamError) -> bool:

@@ -13,7 +13,7 @@ from collections import deque
 import redis
 import redis.asyncio
 
-from engines.errors import Disconnected, Failed, Incomplete, Stale, Unreachable, UpstreamError
+from engines.errors import Died, Disconnected, Incomplete, Stale, Unreachable, UpstreamError
 from headrace.api import metrics
 from headrace.api.chat_request import ChatRequest
 from headrace.api.errors import ApiError
@@ -27,7 +27,6 @@ log = logging.getLogger("headrace.quarantine")
 KEY = "hr:breaks"
 REFRESH_SECONDS = 0.25
 _BATCH = 1000
-_BAD_GATEWAY = 502
 
 
 class SharedQuarantine:
@@ -159,9 +158,9 @@ class Breaks:
 
 
 def is_break(error: UpstreamError, *, is_out: bool) -> bool:
-    """Whether an engine that had the request broke at it: its connection was lost, as a proxy in front says by 502."""
+    """Whether an engine that had the request broke at it: its connection was lost, or it was said to have died."""
     if isinstance(error, Incomplete):
         return False
     if isinstance(error, Unreachable):
         return is_out
-    return isinstance(error, Disconnected) or (type(error) is Failed and error.status == _BAD_GATEWAY)
+    return isinstance(error, Disconnected | Died)

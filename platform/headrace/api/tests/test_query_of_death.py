@@ -1,21 +1,31 @@
 """A request at which engines break reaches two of them at most, also when its client asks again."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from headrace.api.tests.calling import Answer, Place
+from headrace.api.tests.calling import Answer, Hosted, Place
 from headrace.api.tests.fleet import scripted_fleet
 from headrace.testing.upstream import ScriptedUpstream, prompt
 from headrace.testing.web import WebProcess
 
 STREAMED = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+ENVOY = "upstream connect error or disconnect/reset before headers. reset reason: connection termination"
+VLLM = {
+    "error": {"message": "EngineCore encountered an issue. See stack trace (above) for the root cause.", "code": 500}
+}
+TGI = {"error": "Request failed during generation: Server error: transport error", "error_type": "generation"}
 DEADLY: dict[str, dict[str, Any]] = {
     "reset": {"drop_after": 0},
     "reset before a byte": {"no_answer": True},
     "closed": {"drop_after": 0, "drop": "close", "headers_first": True},
     "a proxy says so": {"status": 502},
+    "Envoy says so": {"status": 503, "body": ENVOY, "content_type": "text/plain"},
+    "vLLM's last words": {"status": 500, "body": json.dumps(VLLM)},
+    "vLLM's last words in a 200": {"status": 200, "body": json.dumps(VLLM)},
+    "TGI's last words": {"status": 424, "body": json.dumps(TGI)},
 }
 
 
@@ -85,6 +95,25 @@ def test_breaks_after_the_first_byte_count_over_a_client_s_retries(many: Place, 
     assert is_refused(many.chat(deadly, stream=True))
     assert is_refused(many.chat(deadly))
     assert reached(fleet)[1] == 2
+
+
+@STREAMED
+def test_a_request_that_hangs_engines_reaches_two_of_them(
+    place: Place, fleet: list[ScriptedUpstream], engine: ScriptedUpstream, stream: bool
+) -> None:
+    """Also where none of them answered anybody of late. A provider may be asked all the same."""
+    for upstream in fleet:
+        upstream.reset()
+        upstream.script(headers_only=True)
+    urls = [upstream.url for upstream in fleet]
+    quick: dict[str, Any] = {"policy": "round_robin", "first_byte_timeout": 0.3, "total_timeout": 10.0}
+    alone = place.add_route(urls, **quick)
+    assert place.chat("hang", model=alone, stream=stream).status == 504
+    assert reached(fleet) == (2, 2)
+    beside = place.add_route(urls[:3], urls[3:], Hosted(engine.url), **quick)
+    answer = place.chat("hang", model=beside, stream=stream)
+    assert (answer.status, answer.record["fallback"]) == (200, 2)
+    assert reached(fleet)[1] == 4
 
 
 def test_a_client_that_wants_no_fallback_is_refused_after_its_second_try(
