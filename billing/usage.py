@@ -17,6 +17,7 @@ _encode = msgspec.json.encode
 # Kinds of rows besides the endpoint's name.
 SHADOW = "shadow"  # a copy of a request that its tenant did not ask for: costs it nothing
 PRICING = "pricing"  # a correction that puts a price on a row that came without one: the same tokens, no use of its own
+KINDS = ("chat", "completion", "embedding", "rerank", "batch", SHADOW, PRICING)
 PRICED_PARTS = 10_000  # it is part PRICED_PARTS + n of a row of part n: priced twice, the ledger takes it once
 
 

@@ -5,7 +5,7 @@ Only counters that requests are held against are compared: those the server's pr
 
 import time
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
@@ -44,7 +44,7 @@ class Budgets(Check):
         "each budget's counter = cost of its window in ledger and stream + adjustments; nothing held when nothing runs"
     )
 
-    def run(self, client: "redis.Redis") -> Outcome:
+    def run(self, client: "redis.Redis", months: Sequence[date] | None = None) -> Outcome:
         """A difference counts if it stays."""
         outcome = self._once(client)
         for _ in range(_TRIES - 1):

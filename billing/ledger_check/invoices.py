@@ -1,8 +1,10 @@
 """Invoices: lines from their tokens, totals from lines, months from their hours, copies from their hashes."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 from decimal import Decimal
+from typing import Any
 
 import redis
 from django.db.models import Count, Max, Min
@@ -10,34 +12,39 @@ from django.db.models import Count, Max, Min
 from billing.amounts import ZERO, rounded
 from billing.invoicing.content import hash_of, line_content
 from billing.invoicing.lines import Key, Kind, TokenClass, cost_of, stated, unit_price, use_of
-from billing.ledger_check.check import Check, Outcome
+from billing.ledger_check.check import Check, MonthlyCheck, Outcome
 from billing.models import Invoice, InvoiceLine, LateUsage, Price, UsageRecord
 from billing.periods import calendar_of
 from billing.usage import SHADOW
 
 
-class Invoices(Check):
+class Invoices(MonthlyCheck):
     name = "invoices"
     text = "each line = its tokens at its price, rounded once; each invoice = its lines = its copy = its hash"
+    needs_records = False
 
-    def run(self, client: "redis.Redis") -> Outcome:
+    def of_month(self, span: Mapping[str, Any]) -> Outcome:
         outcome = Outcome()
-        prices = {price.version: price for price in Price.objects.all()}
-        for invoice in Invoice.objects.prefetch_related("lines").order_by("period_start", "tenant").iterator(500):
+        invoices = Invoice.objects.filter(period=span["month"]).order_by("period_start", "tenant")
+        lines = InvoiceLine.objects.filter(invoice__period=span["month"]).exclude(price="")
+        prices = Price.objects.filter(version__in=lines.order_by().values("price")).in_bulk(field_name="version")
+        for invoice in invoices.prefetch_related("lines").iterator(500):
             outcome.compared += 1
             for said in _of_invoice(invoice, prices):
                 outcome.add(f"{invoice}: {said}")
         return outcome
 
 
-class InvoicedUsage(Check):
+class InvoicedUsage(MonthlyCheck):
     name = "invoiced_usage"
     text = "what invoices state of a month = its hours, but for late usage that the next one will state"
 
-    def run(self, client: "redis.Redis") -> Outcome:
-        outcome = Outcome()
-        issued = Invoice.objects.stating_usage().values_list("tenant_id", "period", "currency").distinct()
-        for tenant, month, currency in issued.order_by("tenant_id", "period", "currency"):
+    needs_records = False
+
+    def of_month(self, span: Mapping[str, Any]) -> Outcome:
+        outcome, month = Outcome(), span["month"]
+        issued = Invoice.objects.stating_usage().filter(period=month).values_list("tenant_id", "currency").distinct()
+        for tenant, currency in issued.order_by("tenant_id", "currency"):
             used = use_of(tenant, calendar_of(tenant).period(month), currency).tokens
             said, late = stated(tenant, month, currency), _unstated(tenant, month, currency)
             for key in sorted({*used, *said, *late}):
@@ -53,7 +60,7 @@ class Numbers(Check):
     name = "numbers"
     text = "the numbers of each legal entity have no gap"
 
-    def run(self, client: "redis.Redis") -> Outcome:
+    def run(self, client: "redis.Redis", months: Sequence[date] | None = None) -> Outcome:
         outcome = Outcome()
         series = Invoice.objects.exclude(sequence=None).order_by().values("legal_entity", "legal_entity__next_number")
         for row in series.annotate(first=Min("sequence"), last=Max("sequence"), count=Count("id")):
@@ -93,14 +100,19 @@ def _of_line(line: InvoiceLine, currency: str, prices: dict[str, Price]) -> Iter
         yield f"{line.amount} {currency} is no whole number of minor units"
     if line.kind not in {Kind.USAGE, Kind.ADJUSTMENT} or line.quantity is None or line.unit_price is None:
         return
+    if line.token_class not in TokenClass.values:
+        yield f"{line.token_class or 'none'} is no class of tokens"
+        return
     price = prices.get(line.price)
+    if price is not None and (price.model, price.currency) != (line.model, currency):
+        yield f"{line.price} is the price of {price.model} in {price.currency}, not of {line.model} in {currency}"
     if price is None or unit_price(price, line.token_class) != line.unit_price:
         yield f"{line.unit_price} is not the price of {line.price}"
     if line.exact != cost_of(line.quantity, line.unit_price) or line.amount != rounded(line.exact, currency):
         yield f"{line.quantity} tokens at {line.unit_price} a million are not {line.exact}, {line.amount} {currency}"
 
 
-def _unstated(tenant: str, month: object, currency: str) -> "Counter[Key]":
+def _unstated(tenant: str, month: date, currency: str) -> "Counter[Key]":
     """Tokens of the month that came after its invoice and are on no other yet."""
     waiting = LateUsage.objects.filter(tenant=tenant, invoice=None).values_list("request_id", "part", "admitted_at")
     calendar = calendar_of(tenant)

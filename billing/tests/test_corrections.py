@@ -19,6 +19,7 @@ from billing.invoicing.records import first_records, records_behind
 from billing.invoicing.tests.making import close, finalise, make_customer, make_price, make_seller, stated, utc, write
 from billing.late_pricing import price_unpriced
 from billing.ledger_check.report import check
+from billing.ledger_check.tests.books import make_caller
 from billing.models import Invoice, Price, UsageCorrection, UsageDay, UsageHour
 from billing.pricing import Rates
 from billing.settlement import Remembered, correction
@@ -95,6 +96,7 @@ def test_the_database_takes_no_record_that_is_less_than_nothing() -> None:
 def test_a_cached_prompt_that_was_estimated_is_given_back_in_every_sum() -> None:
     """A reaper settled 147 uncached tokens of a prompt that had 268, of which 222 were cached."""
     make_customer(seller=make_seller())
+    make_caller()
     price = make_price(input="1", cached="0.25", output="4")
     final = word(utc("2026-03-05 12:00"), price, input_tokens=268, cached_input_tokens=222, output_tokens=20)
     write(*reaped_first(final, (147, 0, 12, 0)))
@@ -122,6 +124,7 @@ def test_a_cached_prompt_that_was_estimated_is_given_back_in_every_sum() -> None
 def invoiced_too_much(discount: str = "0") -> tuple[Invoice, Invoice]:
     """March, invoiced with what a reaper estimated; and April, whose last word of it gives a million tokens back."""
     make_customer(seller=make_seller(), discount_percent=Decimal(discount), tax_rate=Decimal(19))
+    make_caller()
     price = make_price(input="1", cached="0.25", output="4")
     final = word(utc("2026-03-31 21:59"), price, input_tokens=1_000_000, cached_input_tokens=0, output_tokens=0)
     first, late = reaped_first(final, (2_000_000, 0, 0, 0))
@@ -154,6 +157,7 @@ def test_what_was_invoiced_too_much_is_on_the_next_invoice(discount: str) -> Non
 @pytest.mark.django_db
 def test_it_is_priced_late_as_its_record_is() -> None:
     make_customer(seller=make_seller())
+    make_caller()
     final = word(utc("2026-03-05 12:00"), input_tokens=268, cached_input_tokens=222, output_tokens=12)
     write(*reaped_first(final, (300, 222, 12, 0)))
     make_price(input="1", cached="0.25", output="4")

@@ -28,6 +28,7 @@ from billing.invoicing.tests.making import (
 )
 from billing.late_pricing import price_unpriced
 from billing.ledger_check.report import check
+from billing.ledger_check.tests.books import make_caller
 from billing.models import Budget, TargetHour, UsageCorrection, UsageHour
 from billing.tests.stream import connect
 from tenants.models import Tenant
@@ -39,6 +40,7 @@ pytestmark = pytest.mark.django_db
 def acme() -> None:
     make_seller()
     make_customer()
+    make_caller()
 
 
 def price(client: "redis.Redis", **options: object) -> tuple[dict[str, int], int]:

@@ -1,4 +1,4 @@
-"""A small ledger to check: a price, events at it, and damage that no verb of ours could do."""
+"""A small ledger to check: its cast, a price, events at it, and damage that no verb of ours could do."""
 
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -13,18 +13,34 @@ from billing.ledger_check.check import Outcome
 from billing.ledger_check.registry import CHECKS
 from billing.models import Price
 from billing.tests.stream import Event, append, connect, usage_event
+from engines.models import Pool
+from tenants.models import ApiKey, Project, Tenant
 
 
-def set_price(model: str = "demo") -> Price:
-    """One in force for two years."""
-    return Price.objects.create(
-        model=model,
-        currency="EUR",
-        input=Decimal("0.5"),
-        cached_input=Decimal("0.05"),
-        output=Decimal("1.5"),
-        effective_from=timezone.now() - timedelta(days=730),
-    )
+def make_cast() -> None:
+    """Whom and what an event is of by itself, and another tenant with a project and key."""
+    make_caller("acme", "ABCDEFGHIJKL")
+    make_caller("globex", "GLOBEXGLOBEX")
+
+
+def make_caller(tenant: str = "acme", key: str = "ABCDEFGHIJKL") -> None:
+    """The project web of a tenant (made, if it is not there), its key, and the pool local that serves them."""
+    Pool.objects.get_or_create(name="local", model="demo")
+    Tenant.objects.get_or_create(slug=tenant, defaults={"name": tenant.title(), "currency": "EUR"})
+    project = Project.objects.create(tenant_id=tenant, slug="web", name="Web")
+    ApiKey.objects.create(public_id=key, tenant_id=tenant, project=project, name="app", digest=key.encode().ljust(32))
+
+
+def set_price(model: str = "demo", **fields: Any) -> Price:
+    """One in force for two years, unless `fields` say otherwise."""
+    values: dict[str, Any] = {
+        "currency": "EUR",
+        "input": Decimal("0.5"),
+        "cached_input": Decimal("0.05"),
+        "output": Decimal("1.5"),
+        "effective_from": timezone.now() - timedelta(days=730),
+    }
+    return Price.objects.create(model=model, **values | fields)
 
 
 def priced_event(price: Price, at: datetime | None = None, **changes: Any) -> Event:

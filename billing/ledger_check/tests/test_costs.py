@@ -56,7 +56,7 @@ def test_it_sees_a_price_of_another_tenant_or_target() -> None:
 
 
 def test_a_price_counts_from_its_millisecond_on() -> None:
-    moment = timezone.now().replace(microsecond=123_900) - timedelta(minutes=1)
+    moment = timezone.now().replace(microsecond=123_000) - timedelta(minutes=1)
     price = Price.objects.create(
         model="demo",
         currency="EUR",
@@ -65,8 +65,12 @@ def test_a_price_counts_from_its_millisecond_on() -> None:
         output=Decimal(1),
         effective_from=moment,
     )
-    settle(priced_event(price, moment.replace(microsecond=123_000)))
+    event = priced_event(price, moment)
+    settle(event)
     assert found("costs").total == 0
+    damage(f"UPDATE billing_price SET effective_from = '{moment + timedelta(microseconds=1)}'")
+    (said,) = found("costs").differences
+    assert said == f"{event['request_id']}/0: its price {price.version} had not begun, and none held"
 
 
 def test_it_sees_an_hour_whose_cost_is_not_that_of_its_tokens() -> None:

@@ -84,7 +84,7 @@ def test_it_sees_an_hour_of_a_target_that_is_off() -> None:
     assert (found("target_hours").compared, found("target_hours").total) == (1, 0)
     damage("UPDATE billing_targethour SET output_tokens = output_tokens + 1")
     (told,) = found("target_hours").differences
-    assert "local demo" in told
+    assert "target=local model=demo currency=EUR: output_tokens: tenant hours 14, hour 15" in told
 
 
 def test_it_sees_a_day_that_is_off_a_lost_one_and_one_too_many() -> None:

@@ -52,6 +52,8 @@ def test_it_agrees_after_a_void_and_a_credit_note() -> None:
         ("UPDATE billing_invoiceline SET amount = amount + 0.001 WHERE kind = 'tax'", "minor units"),
         ("UPDATE billing_invoiceline SET quantity = quantity + 1 WHERE kind = 'usage'", "are not"),
         ("UPDATE billing_invoiceline SET unit_price = 7 WHERE kind = 'adjustment'", "is not the price of demo@1"),
+        ("UPDATE billing_invoiceline SET token_class = 'gift' WHERE kind = 'usage'", "gift is no class of tokens"),
+        ("UPDATE billing_invoiceline SET model = 'x' WHERE kind = 'usage'", "price of demo in EUR, not of x in EUR"),
         ("UPDATE billing_invoiceline SET description = 'x'", "is not as it was copied"),
         ("DELETE FROM billing_invoiceline WHERE kind = 'tax'", "of its copy are gone"),
         ("UPDATE billing_invoice SET total = total + 1, net = net + 1 WHERE number IS NOT NULL", "its copy states"),

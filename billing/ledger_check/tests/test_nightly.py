@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from billing.ledger_check import nightly
-from billing.ledger_check.tests.books import damage, priced_event, set_price, settle
+from billing.ledger_check.tests.books import damage, make_cast, priced_event, set_price, settle
 from billing.models import LedgerCheckRun
 from billing.tests.stream import connect
 
@@ -21,6 +21,7 @@ def ran(tmp_path: Path) -> LedgerCheckRun:
 
 
 def test_it_keeps_what_it_found(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    make_cast()
     settle(priced_event(set_price()))
     run = ran(tmp_path)
     assert (run.differences, run.report["verdict"]["clean"]) == (0, True)

@@ -8,10 +8,15 @@ import pytest
 from django.conf import LazySettings
 from django.core.management import CommandError, call_command
 
-from billing.ledger_check.tests.books import damage, priced_event, set_price, settle
+from billing.ledger_check.tests.books import damage, make_cast, priced_event, set_price, settle
 from billing.tests.stream import append, connect, usage_event
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def cast() -> None:
+    make_cast()
 
 
 def check(*arguments: str) -> tuple[str, int]:

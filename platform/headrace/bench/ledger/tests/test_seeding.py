@@ -46,7 +46,7 @@ def test_the_ledgers_partitions_are_whole_again(seeded: Size) -> None:
     assert len(set(parts.values())) == 1, parts
 
 
-@pytest.mark.parametrize("name", ["costs", "hours", "days", "hour_costs", "target_hours"])
+@pytest.mark.parametrize("name", ["records", "costs", "hours", "days", "hour_costs", "target_hours"])
 def test_the_books_agree(seeded: Size, valkey: "redis.Redis", name: str) -> None:
     outcome = CHECKS[name].run(valkey)
     assert outcome.compared > 0
