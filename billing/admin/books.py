@@ -16,8 +16,8 @@ _CHECK = "<section><h3>{}: {}</h3><p>{}</p><ul>{}</ul></section>"
 
 @admin.register(LedgerCheckRun)
 class LedgerCheckRunAdmin(GrowingList):
-    list_display = ("ran", "verdict", "compared")
-    fields = ("ran", "verdict", "whole")
+    list_display = ("ran", "verdict", "compared", "months")
+    fields = ("ran", "verdict", "months", "whole")
     readonly_fields = fields
 
     @display(description="Ran (UTC)", ordering="at")
@@ -31,6 +31,11 @@ class LedgerCheckRunAdmin(GrowingList):
     @display(description="Compared")
     def compared(self, run: LedgerCheckRun) -> SafeString:
         return number(sum(one["compared"] for one in run.report["checks"]))
+
+    @display(description="Months read")
+    def months(self, run: LedgerCheckRun) -> str:
+        parameters = run.report.get("parameters", {})
+        return "all" if parameters.get("all_months", True) else ", ".join(parameters["months"])
 
     @display(description="Found")
     def whole(self, run: LedgerCheckRun) -> SafeString:

@@ -2,6 +2,7 @@
 
 from billing.models.billing_account import BillingAccount
 from billing.models.budget import Budget, BudgetAdjustment, BudgetAlert, Period, SetBy
+from billing.models.checked_month import CheckedMonth, MonthChange
 from billing.models.credit import Credit
 from billing.models.dead_letter import DeadLetter
 from billing.models.dropped_month import DroppedMonth
@@ -25,6 +26,7 @@ __all__ = [
     "Budget",
     "BudgetAdjustment",
     "BudgetAlert",
+    "CheckedMonth",
     "Credit",
     "DeadLetter",
     "Delivery",
@@ -36,6 +38,7 @@ __all__ = [
     "LateUsage",
     "LedgerCheckRun",
     "LegalEntity",
+    "MonthChange",
     "Notice",
     "Period",
     "Price",

@@ -1,4 +1,4 @@
-"""`manage.py ledger check [--json]`: whether the books agree; `ledger price-unpriced`: prices what had none;
+"""`manage.py ledger check [--all] [--json]`: whether the books agree; `ledger price-unpriced`: prices what had none;
 `ledger rebuild-days`: sums the days anew."""
 
 import sys
@@ -8,9 +8,11 @@ import redis
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError
+from django.utils import timezone
 
 from billing import rebuilding
 from billing.late_pricing import price_unpriced
+from billing.ledger_check.due import due_months
 from billing.ledger_check.registry import CHECKS
 from billing.ledger_check.report import check
 from tenants.models import Tenant
@@ -24,9 +26,11 @@ class Command(BaseCommand):
         checking = verbs.add_parser(
             "check",
             help="compares records, hours, costs and what else is made of them; prints each difference",
-            description="Compares the books with each other; changes nothing. Exit status: 0 clean, 1 differences, "
-            "2 they could not be compared.",
+            description="Compares the books with each other; changes nothing. Reads what the next nightly check would: "
+            "this month, those that changed since they were read or differed, and one of the others in turn. "
+            "Exit status: 0 clean, 1 differences, 2 they could not be compared.",
         )
+        checking.add_argument("--all", action="store_true", help="read every month, however long ago")
         checking.add_argument("--json", action="store_true", help="one object: parameters, checks and verdict")
         checking.add_argument(
             "--only", action="append", choices=list(CHECKS), default=[], help="this check; may repeat"
@@ -50,7 +54,8 @@ class Command(BaseCommand):
     def _check(self, options: dict[str, Any]) -> None:
         try:
             with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=30) as client:
-                report = check(client, spool=settings.HOME / "spool", names=options["only"])
+                months = None if options["all"] else due_months(timezone.now())
+                report = check(client, spool=settings.HOME / "spool", names=options["only"], months=months)
         except (redis.RedisError, OperationalError) as error:
             raise CommandError(f"the books could not be compared: {str(error).strip()}", returncode=2) from error
         if options["json"]:
