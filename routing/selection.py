@@ -126,13 +126,19 @@ class Selection:
         return match(route, want.facts, draw)
 
     def choices_of(
-        self, targets: list[Target], route: Route, want: Want, *, besides: frozenset[str] = frozenset()
+        self,
+        targets: list[Target],
+        route: Route,
+        want: Want,
+        *,
+        besides: frozenset[str] = frozenset(),
+        unless_alone: frozenset[str] = frozenset(),
     ) -> list[Choice]:
-        """As `choices`, of these targets."""
+        """As `choices`, of these targets. `unless_alone`: those left out as well, by their keys, while others are."""
         self._turn += 1
-        found = [c for target in targets for c in self.of_target(route, target, want, besides=besides)]
-        if found:
-            return found
+        for spared in (besides | unless_alone, besides) if unless_alone else (besides,):
+            if found := [c for target in targets for c in self.of_target(route, target, want, besides=spared)]:
+                return found
         return [c for target in targets for c in self._last_resort(route, target, want, besides)]
 
     def _last_resort(self, route: Route, target: Target, want: Want, besides: frozenset[str]) -> list[Choice]:

@@ -135,12 +135,14 @@ async def _attempt(gateway: Gateway, exchange: Exchange, answer: Answering) -> N
     leave = gateway.breakers.enter(key, tenant)
     if leave is None:
         raise LeftAlone("by its breaker", retry_after=gateway.breakers.wait(key, tenant))
+    gateway.silences.asked(key, tenant)
     is_begun = False
 
     def answered() -> None:
         nonlocal is_begun
         is_begun = True
         leave.answered()
+        gateway.silences.answered(key, tenant)
         if exchange.left_out:
             gateway.unwanted.learn(key, exchange.left_out)
         elif exchange.streams_upstream:

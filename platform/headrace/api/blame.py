@@ -16,6 +16,8 @@ def blame(gateway: Gateway, exchange: Exchange, leave: Pass, error: UpstreamErro
     is_begun: whether the answer had begun.
     """
     name, key, tenant = exchange.replica.name, exchange.replica.key, exchange.principal.tenant
+    if isinstance(error, TimedOut) and not is_begun and exchange.attempt_at is not None:
+        gateway.silences.note(key, tenant, began=exchange.attempt_at)
     is_hosted = exchange.replica.upstream.protocol.is_hosted
     pause = _pause(error)
     match error:
@@ -23,6 +25,7 @@ def blame(gateway: Gateway, exchange: Exchange, leave: Pass, error: UpstreamErro
             return  # the connection was old; nothing is known of the engine
         case Rejected():
             leave.answered()
+            gateway.silences.answered(key, tenant)
             return
         case Busy() if not pause and not is_hosted:
             leave.answered()  # a full engine is no failing one: its room is free again in an instant

@@ -35,6 +35,7 @@ from headrace.api.withdrawals import Withdrawals
 from routing.breaker import Breakers
 from routing.own_faults import OwnFaults
 from routing.retry_budget import RetryBudget
+from routing.silences import Silences
 
 log = logging.getLogger("headrace.gateway")
 
@@ -66,6 +67,7 @@ class Gateway:
         )
         self.breakers = Breakers(failures=settings.BREAKER_FAILURES, told=metrics.tell_breaker)
         self.own_faults = OwnFaults()
+        self.silences = Silences()
         self.unwanted = Unwanted()
         self.quarantine = SharedQuarantine(settings.SECRET_KEY, self.redis)
         self.retries = RetryBudget(share=settings.RETRY_PERCENT / 100)
@@ -124,6 +126,7 @@ class Gateway:
                 catalog = self.snapshot.catalog
                 self.breakers.keep(catalog.upstreams)
                 self.own_faults.keep(catalog.upstreams)
+                self.silences.keep(catalog.upstreams)
             reports = self.load.fleet.replicas.items()
             self.breakers.see({(name, each.started) for name, each in reports if each.state is State.READY})
 

@@ -37,9 +37,10 @@ def first_places(gateway: Gateway, principal: Principal, chat: ChatRequest, rout
     want = gateway.placing.want(route, chat, principal, prompt)
     if found := list(places(gateway, principal, chat, route, want, refusals=refusals)):
         return found
-    if refusals:
+    targets = _targets(gateway, chat, route, want)
+    if refusals and len(refusals) == sum(bool(target.replicas) for target in targets):
         raise refusals[0]
-    if not (targets := _targets(gateway, chat, route, want)):
+    if not targets:
         raise ApiError("invalid_request", "No target of this model takes such a request: see its route's conditions.")
     waits = [gateway.breakers.wait(replica.key, principal.tenant) for target in targets for replica in target.replicas]
     soonest = min(60.0, max(1.0, min(waits, default=1.0)))
@@ -61,16 +62,36 @@ def places(
 
     refusals: gets what each target that cannot take the chat would have it refused with. tried: replicas left out.
     """
-    targets = _targets(gateway, chat, route, want)
-    fits = {id(target): _fit_or(gateway, principal, chat, route, target, refusals) for target in targets}
+    every = (
+        (target, _fit_or(gateway, principal, chat, route, target, refusals))
+        for target in _targets(gateway, chat, route, want)
+    )
+    fits = {id(target): (target, fit) for target, fit in every if fit is not None}
+    targets, tenant = [target for target, _ in fits.values()], principal.tenant
     # Those left alone are in no mean of the ranking either.
-    every = [replica for target in targets for replica in target.replicas]
-    tenant = principal.tenant
-    besides = frozenset(each.key for each in every if each in tried or gateway.breakers.wait(each.key, tenant) > 0)
-    choices = gateway.placing.selection.choices_of(targets, route, want, besides=besides)
+    besides = frozenset(
+        each.key
+        for target in targets
+        for each in target.replicas
+        if each in tried or gateway.breakers.wait(each.key, tenant) > 0
+    )
+    choices = gateway.placing.selection.choices_of(
+        targets, route, want, besides=besides, unless_alone=gateway.silences.of(tenant)
+    )
     for choice in sorted(choices, key=lambda choice: choice.target != first) if first else choices:
-        if fit := fits[id(choice.target)]:
-            yield choice, fit
+        yield choice, fits[id(choice.target)][1]
+
+
+def barred(gateway: Gateway, principal: Principal, found: list[Place]) -> list[str]:
+    """The names of replicas that a request which may go to `found` is not offered while it waits, though they may have
+    room: silent ones."""
+    silent = gateway.silences.of(principal.tenant)
+    if not silent:
+        return []
+    places = {choice.replica.key for choice, _ in found}
+    targets = {choice.target.name: choice.target for choice, _ in found}
+    every = (replica for target in targets.values() for replica in target.replicas)
+    return [each.name for each in every if each.key in silent and each.key not in places]
 
 
 def open_targets(

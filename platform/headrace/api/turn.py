@@ -11,6 +11,7 @@ from headrace.api.exchange import Exchange
 from headrace.api.fit import Place
 from headrace.api.gateway import Gateway
 from headrace.api.offer import Offer
+from headrace.api.places import barred
 from routing.catalog import Replica
 from routing.fairness.order import CLASSES, cost
 from tenants.meters.holds import Gone
@@ -55,7 +56,7 @@ def waiter_of(gateway: Gateway, exchange: Exchange, found: list[Place], *, tried
         project_weight=who.project_weight,
         need=str(want.need(0)),
         lists=gateway.rooms.names(exchange.route.model, targets, is_last_resort=is_last_resort),
-        barred=[room_key(replica.name) for replica in tried],
+        barred=[room_key(name) for name in (*(replica.name for replica in tried), *barred(gateway, who, found))],
     )
 
 

@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -50,3 +52,40 @@ def test_engine_that_answers_whole_all_the_same_is_taken(place: Place, fleet: li
     model = place.add_route([upstream.url for upstream in fleet])
     answer = place.chat(model=model, max_tokens=5000)
     assert (answer.status, answer.text) == (200, "whole")
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_mute_replica_is_asked_few_of_many_calls(place: Place, fleet: list[ScriptedUpstream], stream: bool) -> None:
+    """Also where others were answered by it of late, so that a tenant's timeouts count for nothing to its breaker."""
+    other = Place(place.web, place.upstream)
+    for upstream in fleet:
+        upstream.reset()
+    timeouts: dict[str, Any] = {"first_byte_timeout": 0.3, "total_timeout": 20.0}
+    model = place.add_route([upstream.url for upstream in fleet], policy="round_robin", **timeouts)
+    other.world.model = model
+    other.wait_known(model)
+    assert [other.chat().status for _ in fleet] == [200] * 3
+    fleet[0].reset()
+    fleet[0].script(headers_only=True)
+    answers = [place.chat(model=model, stream=stream) for _ in range(24)]
+    assert [answer.status for answer in answers] == [200] * 24
+    assert sum(answer.record["fallback"] for answer in answers) == len(fleet[0].requests()) <= 3
+
+
+def test_calls_at_once_find_a_mute_replica_out_together(place: Place, fleet: list[ScriptedUpstream]) -> None:
+    for upstream in fleet:
+        upstream.reset()
+    timeouts: dict[str, Any] = {"first_byte_timeout": 0.3, "total_timeout": 20.0}
+    model = place.add_route([upstream.url for upstream in fleet], policy="round_robin", **timeouts)
+    fleet[0].script(headers_only=True)
+    with ThreadPoolExecutor(24) as pool:
+        answers = [each for _ in range(2) for each in pool.map(lambda _: place.chat(model=model), range(24))]
+    assert [answer.status for answer in answers] == [200] * 48
+    assert 1 <= len(fleet[0].requests()) <= 9
+
+
+def test_mute_replica_is_asked_where_nobody_else_can_be(place: Place, fleet: list[ScriptedUpstream]) -> None:
+    fleet[0].reset()
+    model = place.add_route([fleet[0].url], first_byte_timeout=0.3, total_timeout=20.0)
+    fleet[0].scripts({"headers_only": True})
+    assert [place.chat(model=model).status for _ in range(2)] == [504, 200]
