@@ -59,7 +59,8 @@ class PoolForm(SecretForm):
     class Meta:
         model = Pool
         fields = (
-            "name", "engine", "model", "gpu_hour_cost", "cost_currency", "gpus_per_replica", "orders_by_priority"
+            "name", "engine", "model", "modalities", "gpu_hour_cost", "cost_currency", "gpus_per_replica",
+            "orders_by_priority",
         )  # fmt: skip
 
 
@@ -102,7 +103,7 @@ class PoolAdmin(ModelAdmin):
             {
                 "fields": [
                     ("name", "engine"),
-                    "model",
+                    ("model", "modalities"),
                     ("gpu_hour_cost", "cost_currency"),
                     ("gpus_per_replica", "orders_by_priority"),
                 ]

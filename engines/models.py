@@ -2,11 +2,13 @@
 
 from decimal import Decimal
 
+from django.contrib.postgres.fields import ArrayField
 from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from engines.modalities import MODALITIES, check_modalities
 from engines.names import (
     CURRENCY_PATTERN,
     NAME_PATTERN,
@@ -59,6 +61,14 @@ class Pool(models.Model):
         default=False,
         help_text="Its engines were started to take a priority with each request (--enable-priority-scheduling).",
     )
+    modalities = ArrayField(
+        models.CharField(max_length=8),
+        default=list,
+        db_default=[],
+        blank=True,
+        validators=[check_modalities],
+        help_text="What its model takes: text, image, audio, video. Empty: as its engines say, where they do.",
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
@@ -66,6 +76,9 @@ class Pool(models.Model):
         constraints = [
             models.CheckConstraint(condition=Q(name__regex=NAME_PATTERN), name="engines_pool_name"),
             models.CheckConstraint(condition=Q(engine__in=Engine.values), name="engines_pool_engine"),
+            models.CheckConstraint(
+                condition=Q(modalities__contained_by=list(MODALITIES)), name="engines_pool_modalities"
+            ),
             models.CheckConstraint(
                 condition=Q(gpu_hour_cost__gte=0, gpus_per_replica__gte=0), name="engines_pool_cost_not_negative"
             ),

@@ -1,7 +1,7 @@
 """The models, routes and the servers behind them, as the data plane looks them up. Built whole: it is small."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -20,7 +20,7 @@ SELECTS = {
     "routing_target": "SELECT t.route_id, t.pool_id, t.provider_id, t.upstream_model, t.context_window,"
     " t.conditions, t.weight, t.canary, t.shadow"
     " FROM routing_target t ORDER BY t.route_id, t.position",
-    "engines_pool": "SELECT name, engine, model, api_key, admin_key, orders_by_priority FROM engines_pool",
+    "engines_pool": "SELECT name, engine, model, api_key, admin_key, orders_by_priority, modalities FROM engines_pool",
     "engines_replica": "SELECT pool_id, name, url FROM engines_replica WHERE enabled ORDER BY pool_id, name",
     "engines_provider": "SELECT name, protocol, base_url, api_key FROM engines_provider",
 }
@@ -44,7 +44,8 @@ class Target(msgspec.Struct, frozen=True):
     """Where a route leads: a pool with its replicas, or a hosted provider (one replica).
 
     context_window: its own, where it is smaller than the route's. Which requests it takes, and what share of them
-    (matching.py): percents, or a weight beside its neighbours'.
+    (matching.py): percents, or a weight beside its neighbours'. modalities: all that its model takes; empty: as its
+    engines say.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Target(msgspec.Struct, frozen=True):
     weight: int | None = None
     canary: float | None = None
     shadow: float | None = None
+    modalities: tuple[str, ...] = ()
 
     def window(self, route: "Route") -> int:
         return min(route.context_window, self.context_window or route.context_window)
@@ -147,6 +149,7 @@ def _pool(
     api_key: bytes | None,
     admin_key: bytes | None,
     orders_by_priority: bool = False,
+    modalities: Sequence[str] = (),
     *,
     unseal: Callable[[bytes], str],
 ) -> Target:
@@ -159,6 +162,7 @@ def _pool(
             for pool, replica, url in rows["engines_replica"]
             if pool == name
         ),
+        modalities=tuple(modalities),
     )
 
 

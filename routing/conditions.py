@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-MODALITIES = ("text", "image", "audio", "video")
+from engines.modalities import MODALITIES
 
 
 class Facts(msgspec.Struct, frozen=True):

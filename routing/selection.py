@@ -6,6 +6,7 @@ from typing import Protocol
 
 import msgspec
 
+from engines.modalities import lacking
 from routing.catalog import Replica, Route, Target
 from routing.conditions import Facts
 from routing.matching import Match, drawn_by, match
@@ -35,7 +36,8 @@ class Reading(msgspec.Struct, frozen=True):
 
     is_last_resort: it is not usable, having failed before, but may be tried where nothing else of a route is.
     weight: below 1 while it starts slowly. kv_tokens: the size of its KV cache. kv_used: the share of it in use.
-    start: a number that is another after each start of the engine; 0: unknown.
+    start: a number that is another after each start of the engine; 0: unknown. lacks: the media that its model is known
+    not to take.
     """
 
     is_usable: bool = True
@@ -47,6 +49,7 @@ class Reading(msgspec.Struct, frozen=True):
     running: int | None = None
     waiting: int | None = None
     start: int = 0
+    lacks: tuple[str, ...] = ()
 
 
 class Picture(Protocol):
@@ -156,13 +159,29 @@ class Selection:
         whatever: bool = False,
     ) -> list[Choice]:
         """The usable replicas of one target, best first; `whatever`: those that are not usable too."""
-        replicas = {replica.name: replica for replica in target.replicas if replica.key not in besides}
+        media = want.facts.modalities
+        replicas = {
+            replica.name: replica
+            for replica in target.replicas
+            if replica.key not in besides and not self.lacked(target, replica, media)
+        }
         seen = {candidate.name: candidate for candidate in self.candidates(replicas.values(), want)}
         if whatever:
             seen = {name: msgspec.structs.replace(each, is_usable=True) for name, each in seen.items()}
         ask = Ask(want.prompt, self._turn, want.chain.mark)
         ranking = POLICIES[route.policy].rank(ask, list(seen.values()), self._dice)
         return [Choice(target, replicas[ranked.name], seen[ranked.name], ranked, want) for ranked in ranking]
+
+    def lacked(self, target: Target, replica: Replica, modalities: frozenset[str]) -> frozenset[str]:
+        """Those of `modalities` that the replica's model is known not to take."""
+        if len(modalities) < 2:  # text alone, which every model takes
+            return frozenset()
+        return modalities & (lacking(target.modalities) or frozenset(self._picture.reading(replica.name).lacks))
+
+    def lacked_by_all(self, target: Target, modalities: frozenset[str]) -> frozenset[str]:
+        """Those of `modalities` that a replica of the target does not take, where none takes them all."""
+        found = [self.lacked(target, replica, modalities) for replica in target.replicas]
+        return found[0] if found and all(found) else frozenset()
 
     def follow(self, replicas: Iterable[str]) -> None:
         """Fit the prefix index to the replicas there are, the size of their caches, and those started anew."""

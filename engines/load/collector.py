@@ -70,6 +70,7 @@ class Watched:
             since=self.since,
             ejections=condition.ejections,
             started=self.started,
+            lacks=tuple(sorted(poll.lacks)),
         )
 
 

@@ -46,7 +46,7 @@ class Report(msgspec.Struct, omit_defaults=True):
     is_up: its server runs, so that its GPUs cost money. reason: why it is not ready, for people.
     ejections: how often it was ejected since it last did well; with it a next collector goes on.
     started: when its engine was last seen to have been started anew (engines/load/starts.py), as `at`; 0: not yet. Its
-    prefix cache was empty then.
+    prefix cache was empty then. lacks: the media that its model does not take, as its engine says.
     """
 
     state: State
@@ -58,6 +58,7 @@ class Report(msgspec.Struct, omit_defaults=True):
     since: int = 0
     ejections: int = 0
     started: int = 0
+    lacks: tuple[str, ...] = ()
 
 
 class Need(msgspec.Struct, omit_defaults=True):

@@ -23,6 +23,7 @@ log = logging.getLogger("headrace.load")
 PERIOD = 1.0
 _LOAD_TIMEOUT = 2.0
 _SLOW_PERIOD = 10.0
+_ABOUT_PERIOD = 5.0
 _HEALTH_PERIOD = 5.0
 _HEALTH_TIMEOUT = 5.0
 # A probe makes SGLang write a token: while real answers tell that it serves, there is none.
@@ -45,6 +46,7 @@ class Poll:
         self.answered_at: float | None = None  # a real request was answered, as the gateways say
         self.probe = ""
         self.probes_failed = 0
+        self.lacks: frozenset[str] = frozenset()  # the media its model does not take, as far as its engine says
         self._client = client
         self.starts = Starts()
         self._rates = Rates()
@@ -56,6 +58,8 @@ class Poll:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._every(PERIOD, self.read_load))
             group.create_task(self._watch_health())
+            if self.upstream.protocol.about_paths:
+                group.create_task(self._every(_ABOUT_PERIOD, self.read_about))
 
     async def _every(self, period: float, ask: Callable[[], Awaitable[None]]) -> None:
         while True:
@@ -110,6 +114,23 @@ class Poll:
             self._missing.add(path)
         return answer.content if answer.status_code == 200 else None
 
+    async def read_about(self) -> None:
+        """Ask once which media its model takes. What it said stands until it says otherwise, or nothing listens there
+        any more."""
+        for path in self.upstream.protocol.about_paths:
+            try:
+                answer = await self._get(path, _LOAD_TIMEOUT)
+            except _FAILURES as error:
+                self._failed(error)
+                return
+            if answer.status_code == 200:
+                try:
+                    self.lacks = self.upstream.protocol.read_lacks(answer.content)
+                except (ValueError, msgspec.MsgspecError) as error:
+                    log.debug("nothing on media in what %s answers: %s", self.upstream.base_url, error)
+                    self.lacks = frozenset()
+                return
+
     # --- health -------------------------------------------------------------------------------------------------------
     async def _watch_health(self) -> None:
         while True:
@@ -134,6 +155,7 @@ class Poll:
         self._missing.clear()
         if _is_refused(error):
             self.starts.gone()
+            self.lacks = frozenset()
             self._slow_at = float("-inf")  # what only the slow page tells may say that it is the same after all
 
     def _probed(self, result: str) -> None:

@@ -75,6 +75,8 @@ class Protocol:
     # The GETs that tell its load, asked each second; and the slower page with what is only there, each ten seconds.
     load_paths: ClassVar[tuple[str, ...]] = ()
     slow_path: ClassVar[str | None] = None
+    # The GETs that tell which media its model takes: the first that is there.
+    about_paths: ClassVar[tuple[str, ...]] = ()
 
     def body(self, upstream: Upstream, fields: dict[str, Any], attempt: Attempt) -> dict[str, Any]:
         """The JSON body: the client's checked fields and ours. Ours win."""
@@ -118,6 +120,10 @@ class Protocol:
     def read_load(self, answers: dict[str, bytes]) -> Reading:
         """The load that the bodies of `load_paths` and `slow_path` tell, those that came. Raises ValueError."""
         return Reading()
+
+    def read_lacks(self, about: bytes) -> frozenset[str]:
+        """The media that its model surely does not take, by the body of one of `about_paths`. Raises ValueError."""
+        return frozenset()
 
     def count_request(self, upstream: Upstream, text: str) -> tuple[str, bytes] | None:
         """URL and body of the call that tokenizes `text`; None where the server has no such thing."""

@@ -33,6 +33,19 @@ class _Slot(msgspec.Struct):
         return sum(each.n_decoded for each in tokens if each)
 
 
+class _Modalities(msgspec.Struct):
+    """What its projector reads; servers that say nothing of video take none."""
+
+    vision: bool | None = None
+    audio: bool | None = None
+    video: bool = False
+
+
+class _Props(msgspec.Struct):
+    modalities: _Modalities | None = None
+
+
+_props = msgspec.json.Decoder(_Props)
 _NO_TOOL = msgspec.Raw(b'"none"')
 _slots = msgspec.json.Decoder(list[_Slot])
 
@@ -44,6 +57,7 @@ class LlamaCpp(Protocol):
     lacks = frozenset({"tool_choice"})
     health_path = "/health"
     load_paths = (_SLOTS, _METRICS)
+    about_paths = ("/props",)
     many_choices = False  # it answers them, but its usage counts one of them
     token_per_event = True
 
@@ -84,6 +98,13 @@ class LlamaCpp(Protocol):
             if (done := page.sum("llamacpp:tokens_predicted_total")) is not None and _SLOTS in answers:
                 reading.output_tokens = done + written
         return reading
+
+    def read_lacks(self, about: bytes) -> frozenset[str]:
+        said = _props.decode(about).modalities
+        if said is None:
+            return frozenset()
+        taken = {"image": said.vision, "audio": said.audio, "video": said.video}
+        return frozenset(kind for kind, is_taken in taken.items() if is_taken is False)
 
 
 def _without_tools(fields: Mapping[str, Any]) -> dict[str, Any]:

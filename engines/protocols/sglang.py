@@ -1,5 +1,6 @@
 """SGLang's own server (0.5): names attempts by `rid`, salts its radix cache, reports running usage on every event."""
 
+import re
 from typing import Any
 
 import msgspec
@@ -37,6 +38,15 @@ class _Loads(msgspec.Struct):
     loads: list[_Rank]
 
 
+class _About(msgspec.Struct):
+    has_image_understanding: bool | None = None
+    has_audio_understanding: bool | None = None
+    architectures: list[str] | None = None
+
+
+_about = msgspec.json.Decoder(_About)
+# Models whose parts that see and hear are not where SGLang looks for them are called so.
+_MAY_TAKE_MEDIA = re.compile(r"VL|MM|Omni|Vision|Audio|ForConditionalGeneration")
 _loads = msgspec.json.Decoder(_Loads)
 
 
@@ -44,6 +54,7 @@ class SGLang(Tokenizing):
     name = "sglang"
     load_paths = (_LOADS,)
     slow_path = _METRICS
+    about_paths = ("/model_info", "/get_model_info")
 
     def body(self, upstream: Upstream, fields: dict[str, Any], attempt: Attempt) -> dict[str, Any]:
         body = super().body(upstream, fields, attempt)
@@ -77,6 +88,20 @@ class SGLang(Tokenizing):
         if (body := answers.get(_METRICS)) is not None:
             reading = reading.completed(_of_metrics(Exposition(body.decode(), _WANTED)))
         return reading
+
+    def read_lacks(self, about: bytes) -> frozenset[str]:
+        """It says of images and sound whether the model takes them; one that takes no images takes no video.
+
+        It looks at the head of the model's configuration, so that its no is not believed of models that take several
+        kinds, or that are called as if they did.
+        """
+        said = _about.decode(about)
+        if any(map(_MAY_TAKE_MEDIA.search, said.architectures or ())):
+            return frozenset()
+        if said.has_image_understanding is False and not said.has_audio_understanding:
+            audio = {"audio"} if said.has_audio_understanding is False else set()
+            return frozenset({"image", "video"} | audio)
+        return frozenset()
 
 
 def _of_ranks(ranks: list[_Rank]) -> Reading:

@@ -5,6 +5,7 @@ GET  /control/requests   the last requests seen (--kept), aborts too
 POST /control/script     one script object: the default from now on; a list: one for each coming request
 POST /control/health     {"status": 503, "delay_ms": 0}
 POST /control/loads      fields laid over /v1/loads
+POST /control/about      fields of /model_info: {"has_image_understanding": false}
 POST /control/reset      drop what runs, forget scripts, counters and cache
 """
 
@@ -35,6 +36,8 @@ async def control(state: State, method: str, name: str, raw: bytes) -> Answer:
         state.health = dict(body)
     elif name == "loads":
         state.loads = dict(body)
+    elif name == "about":
+        state.about = dict(body)
     elif name == "reset":
         await reset(state)
     else:

@@ -113,6 +113,10 @@ class ScriptedUpstream:
         """Fields laid over what /v1/loads and /metrics answer."""
         self._call("POST", "loads", fields)
 
+    def about(self, **fields: Any) -> None:
+        """Fields of what /model_info says of the model."""
+        self._call("POST", "about", fields)
+
     def reset(self) -> None:
         """Drop what runs; forget scripts, counters and the prefix cache."""
         self._call("POST", "reset")

@@ -4,7 +4,8 @@
 
 What an answer does is said by a script (script.py lists its fields): in the request itself, which suits many at once,
 or through the controls (control.py). POST /v1/chat/completions, /abort_request, /tokenize; GET /v1/models, /health,
-/v1/loads, /metrics. Request bodies and answers follow what SGLang 0.5.23 does, down to the order of events.
+/v1/loads, /metrics, /model_info. Request bodies and answers follow what SGLang 0.5.23 does, down to the order of
+events.
 """
 
 import argparse
@@ -68,6 +69,8 @@ class Scripted:
             return surface.loads(state)
         if method == "GET" and path == "/metrics":
             return surface.metrics(state)
+        if method == "GET" and path in {"/model_info", "/get_model_info"}:
+            return surface.about(state)
         if path in {"/v1/chat/completions", "/abort_request"}:
             return 405, {"detail": "Method Not Allowed"}
         return 404, {"detail": "Not Found"}

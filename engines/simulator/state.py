@@ -29,6 +29,7 @@ class State:
     cache: PrefixCache = field(default_factory=PrefixCache)
     health: dict[str, Any] = field(default_factory=dict)  # {"status": 503, "delay_ms": 25000}
     loads: dict[str, Any] = field(default_factory=dict)  # fields of /v1/loads that are made up
+    about: dict[str, Any] = field(default_factory=dict)  # what /model_info says beside the model's name
 
     def next_script(self) -> Script:
         return self.queued.popleft() if self.queued else self.script
@@ -57,3 +58,4 @@ class State:
         self.cache.clear()
         self.health.clear()
         self.loads.clear()
+        self.about.clear()

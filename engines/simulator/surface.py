@@ -92,6 +92,11 @@ def loads(state: State) -> Answer:
     return 200, {"timestamp": datetime.now(UTC).isoformat(), "version": "0.5.23", "loads": [core]}
 
 
+def about(state: State) -> Answer:
+    """GET /model_info, and /get_model_info as it was called before: with the fields of POST /control/about."""
+    return 200, {"model_path": state.model, "tokenizer_path": state.model, "is_generation": True, **state.about}
+
+
 def metrics(state: State) -> Answer:
     aborted = state.seen.ended.get("aborted", 0) + state.seen.ended.get("closed_by_client", 0)
     core = loads(state)[1]["loads"][0]

@@ -101,6 +101,19 @@ async def test_it_publishes_what_each_replica_says_and_samples_it(
     assert rows[0].at.second % 10 == 0
 
 
+async def test_it_publishes_which_media_a_model_does_not_take(
+    valkey: "redis.asyncio.Redis", collect: Start, pool: Pool, busy: ScriptedUpstream
+) -> None:
+    collect()
+    picture = Picture(valkey)
+    await until(picture, lambda: is_ready(picture))
+    assert picture.fleet.replicas["small/r1"].lacks == ()
+    busy.about(has_image_understanding=False, has_audio_understanding=False, architectures=["LlamaForCausalLM"])
+    await until(picture, lambda: picture.fleet.replicas["small/r1"].lacks == ("audio", "image", "video"))
+    busy.about(has_image_understanding="nobody knows")
+    await until(picture, lambda: picture.fleet.replicas["small/r1"].lacks == ())
+
+
 async def test_it_drains_a_replica_that_its_operator_disabled(
     valkey: "redis.asyncio.Redis", collect: Start, pool: Pool
 ) -> None:

@@ -110,6 +110,13 @@ def lease_lost() -> ApiError:
     return ApiError("lease_lost", "The gateway lost its hold on this request.")
 
 
+def no_media(kind: str) -> ApiError:
+    """What the client is told whose request has an image, audio or a video that the model does not take."""
+    return ApiError(
+        "invalid_request", f"This model takes no {kind if kind == 'audio' else f'{kind}s'}.", param="messages"
+    )
+
+
 def from_upstream(error: engine.UpstreamError) -> ApiError:
     """What the client is told of an upstream's failure. Of the upstream's own text only a refusal's reason passes, as
     far as it is fit to be told."""
@@ -121,8 +128,7 @@ def from_upstream(error: engine.UpstreamError) -> ApiError:
                 param="messages",
             )
         case engine.Rejected(kind="media"):
-            kinds = "audio" if error.param == "audio" else f"{error.param}s"
-            return ApiError("invalid_request", f"This model takes no {kinds}.", param="messages")
+            return no_media(str(error.param))
         case engine.Rejected(told=str(told)):
             said = f"The model's engine refuses this request: {told}"
             return ApiError("invalid_request", said, param=error.param if error.param in CHAT else None)

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from headrace.api.chat_request import IGNORE_EOS, ChatRequest
-from headrace.api.errors import ApiError
+from headrace.api.errors import ApiError, no_media
 from headrace.api.estimate import tokenizer
 from headrace.api.fit import Fit, Place, default_output
 from headrace.api.gateway import Gateway
@@ -41,6 +43,8 @@ def first_places(gateway: Gateway, principal: Principal, chat: ChatRequest, rout
     if refusals and len(refusals) == sum(bool(target.replicas) for target in targets):
         raise refusals[0]
     if not targets:
+        if kind := _unmatched_media(gateway, chat, route, want):
+            raise no_media(kind)
         raise ApiError("invalid_request", "No target of this model takes such a request: see its route's conditions.")
     waits = [gateway.breakers.wait(replica.key, principal.tenant) for target in targets for replica in target.replicas]
     soonest = min(60.0, max(1.0, min(waits, default=1.0)))
@@ -84,14 +88,17 @@ def places(
 
 def barred(gateway: Gateway, principal: Principal, found: list[Place]) -> list[str]:
     """The names of replicas that a request which may go to `found` is not offered while it waits, though they may have
-    room: silent ones."""
-    silent = gateway.silences.of(principal.tenant)
-    if not silent:
+    room: silent ones, and those whose model does not take its media."""
+    silent, media = gateway.silences.of(principal.tenant), found[0][0].want.facts.modalities if found else frozenset()
+    if not silent and len(media) < 2:
         return []
     places = {choice.replica.key for choice, _ in found}
-    targets = {choice.target.name: choice.target for choice, _ in found}
-    every = (replica for target in targets.values() for replica in target.replicas)
-    return [each.name for each in every if each.key in silent and each.key not in places]
+    return [
+        each.name
+        for target in {choice.target.name: choice.target for choice, _ in found}.values()
+        for each in target.replicas
+        if each.key not in places and (each.key in silent or gateway.placing.selection.lacked(target, each, media))
+    ]
 
 
 def open_targets(
@@ -107,6 +114,19 @@ def _targets(gateway: Gateway, chat: ChatRequest, route: Route, want: Want) -> l
     """Those whose conditions hold, best first; the first alone where none may stand in for it."""
     targets = gateway.placing.selection.match(route, want).targets
     return targets if chat.fallback else targets[:1]
+
+
+def _unmatched_media(gateway: Gateway, chat: ChatRequest, route: Route, want: Want) -> str | None:
+    """The kind of media for which alone no target's conditions hold; None where something else is in the way too."""
+
+    def has_target(modalities: frozenset[str]) -> bool:
+        facts = msgspec.structs.replace(want.facts, modalities=modalities)
+        return bool(_targets(gateway, chat, route, msgspec.structs.replace(want, facts=facts)))
+
+    media = sorted(want.facts.modalities - {"text"})
+    if not media or not has_target(frozenset({"text"})):
+        return None
+    return next((kind for kind in media if not has_target(frozenset({"text", kind}))), media[0])
 
 
 def _fit_or(
@@ -135,6 +155,8 @@ def check_unknown(chat: ChatRequest, route: Route) -> None:
 
 def fitting(gateway: Gateway, principal: Principal, chat: ChatRequest, route: Route, target: Target) -> Fit:
     """How the chat fits `target`, which has a replica. Raises ApiError with the reason why it does not."""
+    if lacked := gateway.placing.selection.lacked_by_all(target, chat.content.modalities):
+        raise no_media(min(lacked))
     upstream = target.replicas[0].upstream
     refused = "n" if chat.n > 1 and not upstream.protocol.many_choices else upstream.protocol.refused(chat.decisive)
     if refused is not None:

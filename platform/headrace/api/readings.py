@@ -25,4 +25,5 @@ class Readings:
             running=load.running if load else None,
             waiting=load.waiting if load else None,
             start=report.started if report else 0,
+            lacks=report.lacks if report else (),
         )

@@ -53,6 +53,7 @@ def _pool(pool: Pool) -> Document:
         "name": pool.name,
         "engine": pool.engine,
         "model": pool.model,
+        "modalities": pool.modalities,
         "gpu_hour_cost": pool.gpu_hour_cost,
         "cost_currency": pool.cost_currency,
         "gpus_per_replica": pool.gpus_per_replica,

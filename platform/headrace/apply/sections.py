@@ -111,6 +111,7 @@ POOL = Kind(
     {
         "engine": text,
         "model": text,
+        "modalities": texts,
         "gpu_hour_cost": amount,
         "cost_currency": text,
         "gpus_per_replica": amount,

@@ -20,6 +20,7 @@ class AskingPoolAdmin(AskingAdmin, PoolAdmin):
         return {f"Replica {each.name}": f"{each.url}{'' if each.enabled else ', off'}" for each in replicas} | {
             "Engine": row.get_engine_display(),
             "Model": row.model,
+            "Modalities": ", ".join(row.modalities) or "as its engines say",
             COSTS[0]: amounts.priced(row.gpu_hour_cost, row.cost_currency),
             COSTS[1]: amounts.plain(row.gpus_per_replica),
             "Takes a priority with each request": "yes" if row.orders_by_priority else "no",

@@ -87,11 +87,13 @@ async def explain(question: Question) -> Explanation:
     index = PrefixIndex(tokens=settings.KV_TOKENS, most=settings.PREFIX_INDEX_ENTRIES)
     selection = Selection(index, held, Readings(picture), work=work, room_factor=settings.ROOM_FACTOR)
     chat = parse(_whole(question), settings.MEDIA_HOSTS) if question.body else None
-    want, unfit = wanted(route, question, chat), _unfit(route, question, chat)
+    want, unfit = wanted(route, question, chat), _unfit(route, question, chat, selection)
     return told(route, want, selection, Readings(picture), unfit, metrics.breaker_states())
 
 
-def _unfit(route: Route, question: Question, chat: ChatRequest | None) -> Callable[[Target, Want], str | None]:
+def _unfit(
+    route: Route, question: Question, chat: ChatRequest | None, selection: Selection
+) -> Callable[[Target, Want], str | None]:
     """Why a target whose conditions hold cannot take the request, as api/places.py has it; None where it can."""
     most = question.max_tokens
     if most is None and chat is not None:
@@ -100,6 +102,8 @@ def _unfit(route: Route, question: Question, chat: ChatRequest | None) -> Callab
     def unfit(target: Target, want: Want) -> str | None:
         if not target.replicas:
             return "it has no replica"
+        if lacked := selection.lacked_by_all(target, want.facts.modalities):
+            return f"its model takes no {', '.join(sorted(lacked))}"
         protocol, window = target.replicas[0].upstream.protocol, target.window(route)
         if chat is not None:
             refused = "n" if chat.n > 1 and not protocol.many_choices else protocol.refused(chat.decisive)
