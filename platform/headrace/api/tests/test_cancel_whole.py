@@ -125,7 +125,9 @@ async def test_it_ends_one_that_has_not_begun_to_answer(
         caller = await asking(quick_web, world, upstream, **script)
         await caller.leave(reset=True)
         idle(upstream, 1)
-    assert {event["status"] for event in settled(valkey, world, 2)} == {"cancelled"}
+    events = settled(valkey, world, 2)
+    assert {event["status"] for event in events} == {"cancelled"}
+    assert all(event["input_tokens"] > 0 == event["output_tokens"] for event in events)  # the prompt was read for it
 
 
 async def test_it_drops_an_engine_that_neither_aborts_nor_notices(

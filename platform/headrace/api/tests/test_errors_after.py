@@ -73,6 +73,15 @@ def test_it_takes_no_whole_answer_without_a_finish_reason(place: Place, reason: 
     assert (record["status"], record["input_tokens"], record["output_tokens"]) == ("incomplete", 0, 0)
 
 
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("script", [{"drop_after": 5}, {"drop_after": 5, "drop": "close"}, {"error_event_after": 5}])
+def test_whole_answer_of_an_engine_that_dies_costs_nothing(place: Place, script: dict[str, Any], n: int) -> None:
+    answer = place.scripted(fields={"n": n}, tokens=20, **script)
+    assert answer.status == 502, answer.raw
+    record = answer.record
+    assert (record["status"], record["input_tokens"], record["output_tokens"]) == ("error", 0, 0)
+
+
 def test_it_wants_the_finish_reason_of_every_choice(place: Place) -> None:
     segments = [chunk("one"), chunk(finish_reason="stop"), "data: [DONE]\n\n"]
     whole = place.scripted(fields={"stream": True}, raw=raw(*segments))
