@@ -9,6 +9,8 @@ from django.utils import timezone
 from tenants import keys
 from tenants.models import ApiKey, Project, RetiredSecret
 
+MOST_RETIRED = 5  # every process has them in memory
+
 
 class NotRotated(Exception):
     """The key was revoked, or its secret is not the one it was to be rotated from: somebody was quicker."""
@@ -42,8 +44,8 @@ def revoke_key(key: ApiKey) -> bool:
 def rotate_key(key: ApiKey, *, hint: str, overlap: timedelta) -> str:
     """Give the key a new secret and return its text; the one ending in `hint` opens the door for `overlap` more.
 
-    The key stays the same: its id, limits, budgets and records. Raises NotRotated where its secret no longer ends in
-    `hint`: a repeated request therefore rotates once.
+    The key stays the same: its id, limits, budgets and records. Of the secrets it had before, the last MOST_RETIRED
+    work. Raises NotRotated where its secret no longer ends in `hint`: a repeated request therefore rotates once.
     """
     minted, now = keys.mint(key.public_id), timezone.now()
     row = ApiKey.objects.select_for_update().get(pk=key.pk)
@@ -55,6 +57,8 @@ def rotate_key(key: ApiKey, *, hint: str, overlap: timedelta) -> str:
         RetiredSecret.objects.create(
             tenant_id=row.tenant_id, key=row, digest=row.digest, hint=row.hint, until=now + overlap
         )
+        newest = row.retired.order_by("-pk").values_list("pk", flat=True)[:MOST_RETIRED]
+        row.retired.exclude(pk__in=list(newest)).delete()
     return minted.text
 
 

@@ -1,8 +1,11 @@
 """The keys, as the data plane looks them up: digest -> principal, with every meter above it ready to take.
 
 Rows come as tuples in the order of the SELECTs below; loading is whoever has a connection's business (headrace/api).
+What has ended for good, revoked keys and secrets that were rotated away, is in none of them: however much of it there
+is, it takes no memory.
 """
 
+import sys
 import time
 from collections.abc import Iterable
 from typing import Any
@@ -13,21 +16,34 @@ from tenants.meters.meter import Meter, meters_of
 from tenants.models.limits import LIMIT_FIELDS
 
 _limits = ", ".join(LIMIT_FIELDS)
-# table -> the SELECT that loads it; each takes `WHERE pk = ANY(...)` for a part of it.
+# table -> the SELECT that loads it, and what `AND` makes of it the part with these primary keys (%s, their texts),
+# through its index.
 SELECTS = {
     "tenants_tenant": (
-        f"SELECT slug, currency, time_zone, weight, cached_input_weight, suspended_at, {_limits} FROM tenants_tenant",
-        "slug",
+        f"SELECT slug, currency, time_zone, weight, cached_input_weight, suspended_at, {_limits} FROM tenants_tenant"
+        " WHERE true",
+        "slug = ANY(%s::text[])",
     ),
-    "tenants_project": (f"SELECT id, slug, {_limits}, weight FROM tenants_project", "id"),
+    "tenants_project": (
+        f"SELECT id, slug, {_limits}, weight FROM tenants_project WHERE true",
+        "id = ANY(%s::text[]::bigint[])",
+    ),
     "tenants_apikey": (
-        "SELECT public_id, digest, tenant_id, project_id, models, priority, expires_at, revoked_at,"
-        f" {_limits} FROM tenants_apikey",
-        "public_id",
+        f"SELECT public_id, digest, tenant_id, project_id, models, priority, expires_at, {_limits}"
+        " FROM tenants_apikey WHERE revoked_at IS NULL",
+        "public_id = ANY(%s::text[])",
     ),
-    "tenants_retiredsecret": ("SELECT id, digest, key_id, until FROM tenants_retiredsecret", "id"),
-    "tenants_modellimits": (f"SELECT id, tenant_id, project, key, model, {_limits} FROM tenants_modellimits", "id"),
+    "tenants_retiredsecret": (
+        "SELECT r.id, r.digest, r.key_id, r.until FROM tenants_retiredsecret AS r"
+        " JOIN tenants_apikey AS k ON k.public_id = r.key_id WHERE r.until > now() AND k.revoked_at IS NULL",
+        "r.id = ANY(%s::text[]::bigint[])",
+    ),
+    "tenants_modellimits": (
+        f"SELECT id, tenant_id, project, key, model, {_limits} FROM tenants_modellimits WHERE true",
+        "id = ANY(%s::text[]::bigint[])",
+    ),
 }
+_NO_LIMITS = (None,) * len(LIMIT_FIELDS)
 
 
 class Principal(msgspec.Struct):
@@ -54,6 +70,7 @@ class Principal(msgspec.Struct):
     usable: bool
     cached_input_weight: float = 1
     project_weight: float = 1.0
+    project_id: str = ""
     by_model: dict[str, "Principal"] = {}
 
     def for_model(self, model: str) -> "Principal":
@@ -68,7 +85,7 @@ class Principal(msgspec.Struct):
 
 
 class Keyring:
-    """All keys of all tenants in memory. `find` is one dict look-up; changes come in row by row.
+    """All keys of all tenants that are not revoked. `find` is one dict look-up; changes come in row by row.
 
     Principals are made on first use, and dropped when anything above them changes: a key's own, those of a project, or
     of a tenant. Whatever another tenant does, however many rows it has, costs a tenant nothing.
@@ -78,8 +95,9 @@ class Keyring:
         self._rows: dict[str, dict[str, tuple[Any, ...]]] = {table: {} for table in SELECTS}
         self._by_digest: dict[bytes, str] = {}
         self._retired: dict[bytes, tuple[str, float]] = {}  # digest -> key, and until when it is good
+        self._retired_of: dict[str, set[str]] = {}  # key -> ids of such secrets
         self._principals: dict[str, Principal] = {}
-        # The keys of principals that were made, by tenant and by project id; limits' ids by tenant, project and key.
+        # The keys of principals that are made, by tenant and by project id; limits' ids by tenant, project and key.
         self._made_of_tenant: dict[str, set[str]] = {}
         self._made_of_project: dict[str, set[str]] = {}
         self._limits_of: dict[tuple[str, str, str], dict[str, None]] = {}
@@ -92,16 +110,22 @@ class Keyring:
         known.update(fresh)
         match table:
             case "tenants_apikey":
+                self._drop(old)
                 for row in old.values():
-                    self._by_digest.pop(bytes(row[1]), None)
+                    self._by_digest.pop(row[1], None)
                 for ref, row in fresh.items():
-                    self._by_digest[bytes(row[1])] = ref
-                self._drop({*old, *fresh})
+                    known[ref] = compact = _compact(row)
+                    self._by_digest[compact[1]] = ref
+                for ref in old.keys() - fresh.keys():
+                    for secret in self._retired_of.pop(ref, ()):
+                        self._retired.pop(bytes(self._rows["tenants_retiredsecret"].pop(secret)[1]), None)
             case "tenants_retiredsecret":
-                for row in old.values():
-                    self._retired.pop(bytes(row[1]), None)
-                for _, digest, key, until in fresh.values():
+                for ref, (_, digest, key, _) in old.items():
+                    self._retired.pop(bytes(digest), None)
+                    _discard(self._retired_of, key, ref)
+                for ref, (_, digest, key, until) in fresh.items():
                     self._retired[bytes(digest)] = key, until.timestamp()
+                    self._retired_of.setdefault(key, set()).add(ref)
             case "tenants_modellimits":
                 for ref, row in old.items():
                     scope = row[1:4]
@@ -120,7 +144,9 @@ class Keyring:
     def _drop(self, refs: Iterable[str]) -> None:
         """The principals of these keys are made anew when next they call."""
         for ref in list(refs):
-            self._principals.pop(ref, None)
+            if (principal := self._principals.pop(ref, None)) is not None:
+                _discard(self._made_of_tenant, principal.tenant, ref)
+                _discard(self._made_of_project, principal.project_id, ref)
 
     def find(self, digest: bytes) -> Principal | None:
         """The principal of a key's digest, usable or not; None if no key has it."""
@@ -140,8 +166,7 @@ class Keyring:
         if principal is None:
             principal = self._principals[ref] = self._make(ref)
             self._made_of_tenant.setdefault(principal.tenant, set()).add(ref)
-            project_id = self._rows["tenants_apikey"][ref][3]
-            self._made_of_project.setdefault(str(project_id), set()).add(ref)
+            self._made_of_project.setdefault(principal.project_id, set()).add(ref)
         return principal
 
     def __len__(self) -> int:
@@ -149,7 +174,7 @@ class Keyring:
 
     def _make(self, ref: str) -> Principal:
         key = self._rows["tenants_apikey"][ref]
-        public_id, _, tenant_slug, project_id, models, priority, expires_at, revoked_at, *key_limits = key
+        public_id, _, tenant_slug, project_id, models, priority, expires_at, key_limits = key
         tenant = self._rows["tenants_tenant"][tenant_slug]
         _, currency, time_zone, weight, cached_weight, suspended_at, *tenant_limits = tenant
         _, project, *project_row = self._rows["tenants_project"][str(project_id)]
@@ -173,7 +198,8 @@ class Keyring:
             max_prompt_tokens=_tightest(scopes.values(), "max_prompt_tokens"),
             max_output_tokens=_tightest(scopes.values(), "max_output_tokens"),
             expires_at=expires_at.timestamp() if expires_at else None,
-            usable=revoked_at is None and suspended_at is None,
+            usable=suspended_at is None,
+            project_id=str(project_id),
             cached_input_weight=cached_weight,
         )
         of_models: dict[str, list[tuple[str, dict[str, int | None]]]] = {}
@@ -190,6 +216,21 @@ class Keyring:
         for model, found in of_models.items():
             principal.by_model[model] = _with_limits(principal, model, found)
         return principal
+
+
+def _compact(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A key's row with its limits as one, sharing what is the same in many."""
+    public_id, digest, tenant, project_id, models, priority, expires_at, *limits = row
+    shared = _NO_LIMITS if all(limit is None for limit in limits) else tuple(limits)
+    names = tuple(map(sys.intern, models))
+    return public_id, bytes(digest), sys.intern(tenant), project_id, names, sys.intern(priority), expires_at, shared
+
+
+def _discard(index: dict[str, set[str]], name: str, ref: str) -> None:
+    if (refs := index.get(name)) is not None:
+        refs.discard(ref)
+        if not refs:
+            del index[name]
 
 
 def _with_limits(principal: Principal, model: str, found: list[tuple[str, dict[str, int | None]]]) -> Principal:

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from tenants import keys
-from tenants.issuing import NotRotated, draft_key, revoke_key, rotate_key
+from tenants.issuing import MOST_RETIRED, NotRotated, draft_key, revoke_key, rotate_key
 from tenants.models import ApiKey, RetiredSecret
 from tenants.tests.cast import make_key, make_project, make_tenant
 
@@ -67,6 +67,17 @@ def test_it_rotates_once_however_often_it_is_asked() -> None:
     revoke_key(key)
     with pytest.raises(NotRotated):
         rotate_key(key, hint=key.hint, overlap=timedelta(0))
+
+
+def test_a_key_rotated_again_and_again_keeps_its_last_secrets() -> None:
+    key = make_key(make_project(make_tenant()))
+    hints = []
+    for _ in range(MOST_RETIRED + 3):
+        key.refresh_from_db()
+        hints.append(key.hint)
+        rotate_key(key, hint=key.hint, overlap=timedelta(days=7))
+    kept = RetiredSecret.objects.order_by("pk").values_list("hint", flat=True)
+    assert list(kept) == hints[-MOST_RETIRED:]
 
 
 def test_it_forgets_retired_secrets_whose_time_is_over() -> None:

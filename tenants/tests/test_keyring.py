@@ -25,10 +25,9 @@ def key(
     project_id: int = 1,
     models: list[str] | None = None,
     expires_at: datetime | None = None,
-    revoked_at: datetime | None = None,
     limits: tuple[Any, ...] = NOLIMITS,
 ) -> Any:
-    return (public_id, digest, of, project_id, models or [], "standard", expires_at, revoked_at, *limits)
+    return (public_id, digest, of, project_id, models or [], "standard", expires_at, *limits)
 
 
 def keyring(*keys: Any, tenants: list[Any] | None = None, projects: list[Any] | None = None) -> Keyring:
@@ -96,7 +95,6 @@ def test_it_sees_every_change_above_a_key() -> None:
     assert found(ring).is_valid()
     changes: list[tuple[str, Any, Any]] = [
         ("tenants_tenant", tenant(suspended_at=past), tenant()),
-        ("tenants_apikey", key(revoked_at=past), key()),
         ("tenants_apikey", key(expires_at=past), key()),
     ]
     for table, dead, alive in changes:
@@ -165,8 +163,6 @@ def test_it_ends_a_retired_secret_with_its_key_or_with_its_row() -> None:
     ring.load("tenants_retiredsecret", [(1, b"old", "alice", soon)])
     ring.load("tenants_apikey", [key("alice", b"new", expires_at=now)])
     assert not found(ring, b"old").is_valid()
-    ring.load("tenants_apikey", [key("alice", b"new", revoked_at=now)])
-    assert not found(ring, b"old").is_valid()
     ring.load("tenants_retiredsecret", [], gone=["1"])
     assert ring.find(b"old") is None
     ring.load("tenants_retiredsecret", [(1, b"old", "alice", soon)])
@@ -228,3 +224,18 @@ def test_a_change_costs_nobody_but_those_it_concerns() -> None:
     ring.load("tenants_modellimits", [(2, "acme", "app", "", "demo", 1, *NOLIMITS[1:])], gone=["3"])
     assert [meter.limit for meter in found(ring, b"a2").for_model("demo").meters] == [4]
     assert [meter.limit for meter in found(ring, b"a1").for_model("demo").meters] == [4, 1]
+
+
+def test_nothing_is_kept_of_a_key_that_is_gone() -> None:
+    soon = datetime.now(UTC) + timedelta(hours=1)
+    ring = keyring()
+    before = {name: len(value) for name, value in vars(ring).items() if name != "_rows"}
+    for number in range(20):
+        name, digest = f"key{number}", b"d%d" % (number + 10)
+        ring.load("tenants_apikey", [key(name, digest)])
+        ring.load("tenants_retiredsecret", [(number, b"r%d" % number, name, soon)])
+        assert found(ring, digest).key == found(ring, b"r%d" % number).key == name
+        ring.load("tenants_apikey", [], gone=[name])
+        assert ring.find(digest) is ring.find(b"r%d" % number) is None
+    assert {name: len(value) for name, value in vars(ring).items() if name != "_rows"} == before
+    assert not ring._rows["tenants_retiredsecret"]

@@ -21,9 +21,9 @@ def authenticate(headers: list[tuple[bytes, bytes]], keyring: Keyring) -> Princi
     found = (keyring.find(digest) for digest in keys.digests(token.decode("ascii")))
     principal = next((each for each in found if each is not None), None)
     if principal is None:
-        raise _refusal("The API key is not valid.")
+        raise _refusal("The API key is not valid, or it is revoked.")
     if not principal.is_valid():
-        raise _refusal("The API key is revoked or expired, or its tenant is suspended.")
+        raise _refusal("The API key is expired, or its tenant is suspended.")
     return principal
 
 

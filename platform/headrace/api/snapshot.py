@@ -23,6 +23,8 @@ from tenants import keyring
 log = logging.getLogger("headrace.snapshot")
 
 POLL_SECONDS = 0.5
+_ANSWER_SECONDS = 10  # for each question: a database that hangs counts as away
+_PIECE = 500  # rows
 _CHANGES = "SELECT id, table_name, ref FROM config_change WHERE id > %s ORDER BY id"
 
 
@@ -72,23 +74,27 @@ class Snapshot:
     async def _connected(self) -> None:
         connection = await psycopg.AsyncConnection.connect(self._url, autocommit=True, connect_timeout=3)
         async with connection:
-            async with asyncio.timeout(30):
-                await connection.execute("SET ROLE headrace_system")
-                await self._load(connection)
+            await connection.execute("SET ROLE headrace_system")
+            await self._load(connection)
             log.info("configuration loaded: %d keys, %d models", len(self.keys), len(self.catalog.routes))
             while True:
                 await asyncio.sleep(POLL_SECONDS)
-                async with asyncio.timeout(10):  # a database that hangs counts as away
+                async with asyncio.timeout(_ANSWER_SECONDS):
                     await self._apply(connection)
 
     async def _load(self, connection: psycopg.AsyncConnection) -> None:
         fresh = keyring.Keyring()
         async with _one_view(connection):
-            row = await (await connection.execute("SELECT coalesce(max(id), 0) FROM config_change")).fetchone()
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                row = await (await connection.execute("SELECT coalesce(max(id), 0) FROM config_change")).fetchone()
             for table, (select, _) in keyring.SELECTS.items():
-                fresh.load(table, await (await connection.execute(select)).fetchall())
-            routes, prices = await _read_catalog(connection), await _read_prices(connection)
-            budgets = await _read_budgets(connection)
+                async for rows in _in_pieces(connection, select):
+                    fresh.load(table, rows)
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                routes, prices = await _read_catalog(connection), await _read_prices(connection)
+                budgets = book.BudgetBook((), periods.Zones(await _read_zones(connection, None)))
+            async for rows in _in_pieces(connection, book.SELECT, {"ids": None}):
+                budgets.change((), rows)
         assert row is not None
         self._last, self.keys, self.catalog, self.prices, self.budgets = row[0], fresh, routes, prices, budgets
         self._seen = time.monotonic()
@@ -131,9 +137,24 @@ async def _one_view(connection: psycopg.AsyncConnection) -> AsyncIterator[None]:
         yield
 
 
+async def _in_pieces(
+    connection: psycopg.AsyncConnection, select: str, values: dict[str, Any] | None = None
+) -> AsyncIterator[list[tuple[Any, ...]]]:
+    """The rows, some at a time: between these the process serves."""
+    async with connection.cursor(name="pieces") as cursor:
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            await cursor.execute(select, values)
+        while True:
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                rows = await cursor.fetchmany(_PIECE)
+            if not rows:
+                return
+            yield rows
+
+
 async def _read_part(connection: psycopg.AsyncConnection, table: str, refs: set[str]) -> list[tuple[Any, ...]]:
-    select, primary_key = keyring.SELECTS[table]
-    return await (await connection.execute(f"{select} WHERE {primary_key}::text = ANY(%s)", [list(refs)])).fetchall()
+    select, among = keyring.SELECTS[table]
+    return await (await connection.execute(f"{select} AND {among}", [list(refs)])).fetchall()
 
 
 async def _read_catalog(connection: psycopg.AsyncConnection) -> catalog.Catalog:
@@ -143,11 +164,6 @@ async def _read_catalog(connection: psycopg.AsyncConnection) -> catalog.Catalog:
 
 async def _read_prices(connection: psycopg.AsyncConnection) -> price_book.PriceBook:
     return price_book.PriceBook(await (await connection.execute(price_book.SELECT)).fetchall())
-
-
-async def _read_budgets(connection: psycopg.AsyncConnection) -> book.BudgetBook:
-    known = periods.Zones(await _read_zones(connection, None))
-    return book.BudgetBook(await (await connection.execute(book.SELECT, {"ids": None})).fetchall(), known)
 
 
 async def _read_zones(connection: psycopg.AsyncConnection, tenants: list[str] | None) -> list[tuple[Any, ...]]:
