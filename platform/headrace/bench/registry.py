@@ -12,6 +12,8 @@ from headrace.bench.routing.benchmark import Routing
 from headrace.bench.simulator.benchmark import Simulator
 from headrace.bench.store.memory import Memory
 from headrace.bench.store.rebuild import Rebuild
+from headrace.bench.tenants.keys import Keys
+from headrace.bench.tenants.neighbours import Neighbours
 
 BENCHMARKS: dict[str, Benchmark] = {
     benchmark.name: benchmark
@@ -27,5 +29,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         QueriesOfDeath(),
         Rebuild(),
         Memory(),
+        Keys(),
+        Neighbours(),
     )
 }
