@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db import connections
 
+from billing.usage import SHADOW
 from headrace.portal.rollups import DIMENSIONS, SUMS, TOTALS, Rollups
 from headrace.portal.rows import APP
 from tenants.models import Tenant
@@ -111,9 +112,9 @@ def latency(tenant: Tenant, start: datetime) -> Latency:
         cursor.execute(
             "SELECT count(*), percentile_cont(ARRAY[0.5, 0.99]) WITHIN GROUP (ORDER BY ttft_ms),"
             " percentile_cont(ARRAY[0.5, 0.99]) WITHIN GROUP (ORDER BY tpot_ms)"
-            " FROM (SELECT ttft_ms, tpot_ms FROM billing_usagerecord WHERE tenant = %s AND part = 0"
+            " FROM (SELECT ttft_ms, tpot_ms FROM billing_usagerecord WHERE tenant = %s AND part = 0 AND kind <> %s"
             " AND admitted_at >= %s ORDER BY admitted_at DESC, request_id DESC LIMIT %s) AS newest",
-            [tenant.pk, start, NEWEST],
+            [tenant.pk, SHADOW, start, NEWEST],
         )
         requests, first, between = cursor.fetchone()
     return Latency(requests, *(first or (None, None)), *(between or (None, None)))

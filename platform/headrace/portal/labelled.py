@@ -13,7 +13,7 @@ from django.db import connections
 from billing.buckets import day_of, hour_of, zone_join
 from billing.ledger import SUMS
 from billing.models import UsageRecord
-from billing.usage import PRICING
+from billing.usage import PRICING, SHADOW
 from headrace.portal.cells import Cells
 from headrace.portal.figures import Figures
 from headrace.portal.period import Period
@@ -67,7 +67,7 @@ def labelled(tenant: Tenant, span: Period, wanted: Wanted, *, by_hour: bool) -> 
     """Steps are the tenant's hours or days."""
     edge = _edge(tenant, span)
     step = hour_of("admitted_at") if by_hour else day_of("admitted_at")
-    where = ["r.tenant = %s", "currency = %s", "admitted_at >= %s", "admitted_at < %s"]
+    where = ["r.tenant = %s", "currency = %s", "admitted_at >= %s", "admitted_at < %s", f"kind <> '{SHADOW}'"]
     values: list[Any] = [tenant.pk, tenant.currency, span.start, span.end]
     if edge is not None:
         where.append("(admitted_at, request_id) > (%s, %s)")

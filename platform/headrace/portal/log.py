@@ -9,6 +9,7 @@ from django.db.models import Q
 
 from billing.models import Status, UsageRecord
 from billing.models.usage_record import UsageQuerySet
+from billing.usage import SHADOW
 from tenants.models import Tenant
 
 PAGE = 50
@@ -41,7 +42,7 @@ class Page:
 
 
 def page(tenant: Tenant, chosen: dict[str, str], before: Place | None) -> Page:
-    rows = UsageRecord.objects.of(tenant)
+    rows = _requests(tenant)
     if before is not None:
         rows = rows.filter(admitted_at__lte=before.admitted_at).filter(
             Q(admitted_at__lt=before.admitted_at) | Q(request_id__lt=before.request_id)
@@ -63,8 +64,13 @@ def page(tenant: Tenant, chosen: dict[str, str], before: Place | None) -> Page:
 
 def recent(tenant: Tenant, chosen: dict[str, str], since: datetime) -> list[UsageRecord]:
     """The newest page of those admitted since then."""
-    rows = UsageRecord.objects.of(tenant).filter(admitted_at__gte=since)
+    rows = _requests(tenant).filter(admitted_at__gte=since)
     return list(narrowed(rows, {name: value for name, value in chosen.items() if value})[:PAGE])
+
+
+def _requests(tenant: Tenant) -> UsageQuerySet[UsageRecord]:
+    """All that its clients sent: shadow copies are nobody's."""
+    return UsageRecord.objects.of(tenant).exclude(kind=SHADOW)
 
 
 def narrowed(rows: UsageQuerySet[UsageRecord], wanted: dict[str, str]) -> UsageQuerySet[UsageRecord]:

@@ -10,7 +10,7 @@ from typing import Any
 from django.db import connections
 
 from billing.periods import DAY, Calendar, calendar_of
-from billing.usage import PRICING
+from billing.usage import PRICING, SHADOW
 from headrace.portal.rows import APP
 from tenants.models import Tenant
 
@@ -59,10 +59,13 @@ class Rollups:
 
 
 def rollups(tenant: Tenant, start: datetime, end: datetime, *, by_hour: bool = False, **chosen: str) -> Rollups:
-    """Those of [start, end), of the tenant's currency; `chosen` narrows to one project, key, model or target."""
+    """Those of [start, end), of the tenant's currency; `chosen` narrows to one project, key, model or target.
+
+    Shadow copies, for which no tenant asked, are in none, as they are in no invoice.
+    """
     calendar = calendar_of(tenant.pk)
     where = {"tenant": tenant.pk, "currency": tenant.currency, **{name: it for name, it in chosen.items() if it}}
-    condition = " AND ".join(f"{name} = %s" for name in where)
+    condition = " AND ".join([*(f"{name} = %s" for name in where), f"kind <> '{SHADOW}'"])
     parts: list[str] = []
     arguments: list[Any] = []
     for column, first, last in [("hour", start, end)] if by_hour else _pieces(calendar, start, end):

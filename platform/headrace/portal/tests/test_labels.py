@@ -12,8 +12,10 @@ from billing.drain import drain_all
 from billing.late_pricing import price_unpriced
 from billing.models import Price
 from billing.tests.stream import append, connect, usage_event
-from headrace.portal import labelled
+from headrace.portal import figures, labelled, log
+from headrace.portal.rows import rows_of
 from headrace.portal.tests.cast import Cast, browser
+from tenants.models import Tenant
 
 NOW = datetime.now(UTC) - timedelta(seconds=5)
 ONE = Decimal(1)
@@ -21,7 +23,8 @@ ONE = Decimal(1)
 
 @pytest.fixture(scope="module")
 def world(shared: Cast) -> Cast:
-    """acme: ann twice (once corrected), ben once without a price, one request without a user. globex: ann."""
+    """acme: ann twice (once corrected; and once copied to a shadow), ben once without a price, one request without a
+    user. globex: ann."""
     first = usage_event(NOW, labels={"user": "ann", "metadata.team": "a"}, cost="0.5", cost_nano=500_000_000)
     late = first | {"part": 1, "cost": "0.25", "cost_nano": 250_000_000, "cached_input_tokens": 0}
     events = [
@@ -30,6 +33,9 @@ def world(shared: Cast) -> Cast:
         usage_event(NOW - timedelta(minutes=1), model="other", labels={"user": "ann"}, cost="1", cost_nano=10**9),
         usage_event(NOW - timedelta(minutes=2), labels={"user": "ben"}, cost=None, cost_nano=None, price=None),
         usage_event(NOW - timedelta(minutes=3), labels={"error": "x"}, status="error", cost="0", cost_nano=0),
+        usage_event(
+            NOW - timedelta(minutes=4), kind="shadow", labels={"user": "ann"}, cost="0", cost_nano=0, price=None
+        ),
         usage_event(tenant="globex", currency="USD", labels={"user": "ann", "secret-label": "y"}),
     ]
     with connect() as client:
@@ -53,6 +59,15 @@ def summed(client: Client, query: str) -> tuple[int, Decimal]:
     """Requests and cost of all lines."""
     lines = table(client, query)
     return sum(int(requests) for _, requests, _ in lines), sum((Decimal(cost or 0) for *_, cost in lines), Decimal(0))
+
+
+def test_no_page_counts_a_copy_that_nobody_asked_for(alice: Client, world: Cast) -> None:
+    assert summed(alice, "by=model")[0] == summed(alice, "by=label:user")[0] == 4
+    with rows_of("acme", who="test", origin=""):
+        tenant = Tenant.objects.get(slug="acme")
+        assert {record.kind for record in log.page(tenant, {}, None).records} == {"chat"}
+        assert {record.kind for record in log.recent(tenant, {}, NOW - timedelta(days=1))} == {"chat"}
+        assert figures.latency(tenant, NOW - timedelta(days=1)).requests == 4
 
 
 def test_it_groups_by_a_label_with_corrections_and_what_has_none(alice: Client) -> None:

@@ -63,7 +63,8 @@ def tenants(committed: None) -> dict[str, Tenant]:
             names = {"tenant": slug, "currency": found[slug].currency, "key": draw.choice("kl")}
             unpriced = usage_event(at, cost=None, cost_nano=None, price=None, model="later", **names)
             event = priced_event(price, at, status=draw.choice(("ok", "error", "cancelled")), **names)
-            events += [event, draw.choice((event | {"part": 1}, unpriced, unpriced | {"model": "never"}))]
+            copy = usage_event(at, kind="shadow", cost="0", cost_nano=0, price=None, **names)
+            events += [event, draw.choice((event | {"part": 1}, unpriced, unpriced | {"model": "never"}, copy))]
     with connect() as client:
         append(client, *events)
         drain_all(client)
@@ -80,7 +81,7 @@ def _noon(day: date) -> datetime:
 def by_hours(tenant: Tenant, start: datetime, end: datetime, by: Callable[[UsageHour], Any]) -> dict[Any, Figures]:
     """The sums of the span's hours, added one by one."""
     sums: dict[Any, dict[str, Any]] = defaultdict(lambda: dict.fromkeys(SUMS, 0))
-    for hour in UsageHour.objects.of(tenant).filter(hour__gte=start, hour__lt=end):
+    for hour in UsageHour.objects.of(tenant).filter(hour__gte=start, hour__lt=end).exclude(kind="shadow"):
         for name in SUMS:
             if not (name in _TOKENS and hour.kind == "pricing"):
                 sums[by(hour)][name] += getattr(hour, name)
