@@ -41,4 +41,11 @@ def read(client: "redis.Redis") -> dict[str, Aside]:
     if gone:
         client.hdel(KEY, *gone)
     held = {request_id.decode(): said for request_id, said in found.items() if request_id not in set(gone)}
-    return {request_id: msgspec.json.decode(said, type=Aside) for request_id, said in held.items()}
+    return {request_id: _decoded(said) for request_id, said in held.items()}
+
+
+def _decoded(said: bytes) -> Aside:
+    try:
+        return msgspec.json.decode(said, type=Aside)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return Aside("0", "what was noted of it is of a form that this version does not know")

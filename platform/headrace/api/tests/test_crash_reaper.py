@@ -24,7 +24,7 @@ from headrace.testing.invariants import eventually
 from headrace.testing.stores import Services
 from headrace.testing.web import ROOT
 from headrace.testing.world import at_rest
-from tenants.meters import holds
+from tenants.meters import aside, holds
 from tenants.meters.holds import Taken
 from tenants.meters.meter import CONCURRENCY, COST, INPUT_TOKENS, OUTPUT_TOKENS, Meter, meters_of
 
@@ -100,6 +100,15 @@ def event_now() -> UsageEvent:
         currency="USD",
         admitted_at=iso(now),
     )
+
+
+def test_note_of_another_version_keeps_no_hold_from_being_reaped(services: Services, valkey: "redis.Redis") -> None:
+    event = event_now()
+    admit(services, event.request_id, msgspec.json.encode(event))
+    valkey.hset(aside.KEY, event.request_id, "[2]")
+    assert aside.read(valkey)[event.request_id].since == "0"
+    eventually(lambda: reap_expired(valkey, lease_seconds=0.2) == 1)
+    assert aside.read(valkey) == {}
 
 
 def test_it_weighs_cached_input_as_its_tenant_does_and_so_does_the_late_word(
