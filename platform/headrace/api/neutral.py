@@ -2,12 +2,14 @@
 
 Clients of many libraries write every field with its default. Some engines and providers refuse a field whatever its
 value is, and fields that are not on the allow-list would be refused here: with a neutral value, neither happens. null
-is neutral everywhere.
+is neutral everywhere, and so is what is empty of a field that is not on the allow-list.
 """
 
 from typing import Any
 
 import msgspec
+
+from headrace.api.fields import CHAT
 
 _AUTO: tuple[Any, ...] = ("auto", {"type": "auto"})
 
@@ -45,37 +47,43 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
     # And those that are not: SGLang's, vLLM's, llama.cpp's and routers' own.
     "add_generation_prompt": (True,),
     "add_special_tokens": (False,),
-    "allowed_token_ids": ([],),
-    "bad_words": ([],),
     "best_of": (1,),
     "cache_prompt": (True,),
     "continue_final_message": (False,),
     "continuous_usage_stats": (False,),
-    "custom_params": ({},),
-    "documents": ([],),
+    "decoder_input_details": (False,),
+    "detokenize": (True,),
+    "dry_allowed_length": (2,),  # without a dry_multiplier it says nothing, and so on below
+    "dry_base": (1.75,),
     "dry_multiplier": (0,),
+    "dry_penalty_last_n": (-1,),
+    "dynatemp_exponent": (1,),
     "dynatemp_range": (0,),
+    "early_stopping": (False,),
     "echo": (False,),
-    "extra_body": ({},),
-    "grammar": ("",),
+    "grammar_lazy": (False,),
     "id_slot": (-1,),
     "include_reasoning": (True,),
     "include_stop_str_in_output": (False,),
     "length_penalty": (1,),
-    "logits_processors": ([],),
-    "lora_path": ("",),
     "min_tokens": (0,),
     "mirostat": (0,),
-    "mm_processor_kwargs": ({},),
+    "mirostat_eta": (0.1,),
+    "mirostat_tau": (5,),
+    "n_discard": (0,),
     "n_keep": (0,),
+    "n_predict": (-1,),
     "n_probs": (0,),
     "no_stop_trim": (False,),
-    "plugins": ([],),
+    "num_beams": (1,),
     "post_sampling_probs": (False,),
     "priority": (0,),
-    "provider": ({},),
+    "prompt_logprobs": (False,),
+    "reasoning_format": ("auto",),
     "repeat_penalty": (1,),
+    "return_full_text": (False,),
     "return_hidden_states": (False,),
+    "return_logprob": (False,),
     "return_token_ids": (False,),
     "return_tokens": (False,),
     "return_tokens_as_token_ids": (False,),
@@ -83,17 +91,23 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
     "separate_reasoning": (True,),
     "skip_special_tokens": (True,),
     "spaces_between_special_tokens": (True,),
-    "stop_token_ids": ([],),
+    "stream_interval": (1,),
     "stream_reasoning": (True,),
-    "suffix": ("",),
+    "t_max_predict_ms": (0,),
     "tfs_z": (1,),
+    "thinking_budget": (-1,),
     "timings_per_token": (False,),
     "top_a": (0,),
-    "transforms": ([],),
+    "top_n_sigma": (-1,),
     "typical_p": (1,),
     "use_beam_search": (False,),
+    "watermark": (False,),
     "xtc_probability": (0,),
+    "xtc_threshold": (0.1,),
 }
+# Empty, of a field that is not on the allow-list; but that of a search asks for one.
+_EMPTY = frozenset({b'""', b"[]", b"{}"})
+_ASKS_BY_ITSELF = frozenset({"web_search_options"})
 # No neutral value is longer: what is need not be read for this.
 _LONGEST = 64
 
@@ -101,7 +115,7 @@ _LONGEST = 64
 def is_neutral(name: str, value: msgspec.Raw) -> bool:
     """Whether the field `name` asks for nothing by this value. false is no 0, and 1.0 is 1."""
     raw = bytes(value)
-    if raw == b"null":
+    if raw == b"null" or (raw in _EMPTY and name not in CHAT and name not in _ASKS_BY_ITSELF):
         return True
     known = NEUTRAL.get(name)
     if known is None or len(raw) > _LONGEST:

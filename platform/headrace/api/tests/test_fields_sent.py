@@ -368,3 +368,10 @@ def test_it_lets_benchmarks_ignore_the_end_where_the_route_does(place: Place, mo
         assert refused.error["param"] == "ignore_eos"
     refused = place.chat(model=models["benchmarked"], ignore_eos="yes")
     assert (refused.status, refused.error["param"]) == (400, "ignore_eos")
+
+
+@pytest.mark.parametrize("name", ["structured_outputs", "reasoning", "guided_json", "regex", "a_field_of_tomorrow"])
+@pytest.mark.parametrize("empty", ["", [], {}], ids=str)
+def test_it_never_refuses_what_is_empty_of_a_field_it_does_not_know(place: Place, name: str, empty: Any) -> None:
+    assert name not in sent(place, **{name: empty})
+    assert place.chat(web_search_options={}).status == 400  # which asks for a search
