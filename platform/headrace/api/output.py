@@ -17,6 +17,7 @@ _ABOUT = frozenset({
 })  # fmt: skip
 # Bytes in a text's clothes: how long they are says nothing of tokens.
 _BINARY = frozenset({"b64_json", "data", "encrypted_content", "signature", "thought_signature", "thoughtSignature"})
+_BESIDE_DELTAS = ("text", "content", "reasoning_content", "reasoning")
 _any = msgspec.json.Decoder(list[dict[str, Any]])
 
 
@@ -33,6 +34,8 @@ def unlisted_outputs(choices: bytes, *, is_begun: bool = False) -> list[str]:
 
 def _output(choice: dict[str, Any], *, is_begun: bool) -> str:
     said = choice.get("delta") or (None if is_begun else choice.get("message"))
+    if not said:  # the old completions' chunks have it beside
+        said = {name: choice[name] for name in _BESIDE_DELTAS if name in choice}
     if not isinstance(said, dict):
         return ""
     if said.get("tool_calls"):

@@ -52,6 +52,16 @@ def test_any_output_starts_the_answer_and_is_counted(place: Place, delta: dict[s
     assert stream(place, [event(delta)] * 20).record["output_tokens"] >= 20
 
 
+@pytest.mark.parametrize(
+    "beside", [{"text": "a few words"}, {"reasoning_content": "a few words", "delta": {}}], ids=str
+)
+def test_output_beside_a_delta_is_counted_too(place: Place, beside: dict[str, Any]) -> None:
+    events = [{"choices": [{"index": 0, "finish_reason": None} | beside]}] * 20
+    broken = stream(place, events, end=False)
+    assert (broken.status, broken.record["status"]) == (200, "incomplete"), broken.raw
+    assert broken.record["output_tokens"] >= 20
+
+
 @pytest.mark.parametrize("delta", NO_OUTPUTS, ids=lambda delta: json.dumps(delta)[:50])
 def test_words_about_output_are_none(place: Place, delta: dict[str, Any]) -> None:
     nothing = stream(place, [event(delta)] * 3, end=False)
