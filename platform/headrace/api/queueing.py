@@ -19,6 +19,7 @@ import redis
 import redis.asyncio
 
 from headrace.api.fleet_rooms import Lists
+from headrace.api.redis_client import listener
 from tenants.meters import waiting
 from tenants.meters.holds import Gone
 from tenants.meters.waiting import GONE, Grant
@@ -110,7 +111,7 @@ class Queueing:
                 await asyncio.sleep(TEND_SECONDS)
 
     async def _hear(self) -> None:
-        client = redis.asyncio.Redis.from_url(self._url, socket_connect_timeout=1, protocol=2)
+        client = listener(self._url, 1)
         async with client, client.pubsub() as subscription:
             await subscription.subscribe(self.channel)
             async for message in subscription.listen():
