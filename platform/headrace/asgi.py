@@ -13,6 +13,7 @@ _screens = get_asgi_application()
 
 from channels.routing import ProtocolTypeRouter  # noqa: E402
 from django.conf import settings  # noqa: E402
+from django.urls import get_resolver  # noqa: E402
 
 from headrace import heap  # noqa: E402
 from headrace.api.chat import ChatConsumer  # noqa: E402
@@ -21,6 +22,10 @@ from headrace.api.health import HealthConsumer, MetricsConsumer, ReadyConsumer  
 from headrace.api.model_list import ModelsConsumer  # noqa: E402
 from headrace.api.streaming import StreamingConsumer  # noqa: E402
 from headrace.api.unknown import UnknownConsumer  # noqa: E402
+
+if settings.SERVE != "data":
+    # Django imports the screens at the first request for one, in the event loop: half a second for every stream.
+    _ = get_resolver().url_patterns
 
 PATHS: dict[str, type[StreamingConsumer]] = {
     "/v1/chat/completions": ChatConsumer,

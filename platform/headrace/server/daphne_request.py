@@ -1,6 +1,7 @@
 """Daphne's request, with a bounded body and with flow control."""
 
 import asyncio
+from io import BytesIO
 from typing import Any
 
 from daphne.http_protocol import HTTPFactory, WebRequest
@@ -54,7 +55,7 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
 
     # --- the body -----------------------------------------------------------------------------------------------------
     def gotLength(self, length: int | None) -> None:
-        super().gotLength(length)
+        self.content = BytesIO()  # Twisted's own is a file from 100 kB on, written in the event loop
         if length is not None and length > settings.BODY_LIMIT:
             self._refuse_body()
 
