@@ -55,6 +55,8 @@ class StreamedChoices:
         delta = choice.delta
         if (delta.role is None) is not (choice.index in self._begun) or choice.index >= self._chat.n:
             return False
+        if choice.index > len(self._begun):
+            return False
         calls = self._calls.get(choice.index)
         if delta.annotations:
             return False
@@ -73,9 +75,10 @@ class StreamedChoices:
             self.finish_word = choice.finish_reason
 
     def _normalise(self, raw: bytes, is_begun: bool) -> tuple[list[StreamedChoice], bytes]:
-        wholes = listed(decode(_any, raw))
-        for whole in wholes:
+        wholes: list[dict[str, Any]] = []
+        for whole in listed(decode(_any, raw)):
             self._normalise_choice(whole, is_begun)
+            wholes += [*self._openings(whole["index"]), whole]
         made = msgspec.json.encode(wholes)
         return _choices.decode(made) or [], on_one_line(made)
 
@@ -102,6 +105,12 @@ class StreamedChoices:
         choice |= {"index": index, "delta": delta, "finish_reason": finish_reason(word)}
         if choice.get("logprobs") is not None:
             choice["logprobs"] = normalise_logprobs(choice["logprobs"])
+
+    def _openings(self, index: int) -> list[dict[str, Any]]:
+        """The roles of choices before `index` that have not begun: openai-python fails where they come out of order."""
+        late = [each for each in range(min(index, self._chat.n)) if each not in self._begun]
+        self._begun.update(late)
+        return [{"index": each, "delta": {"role": "assistant"}, "finish_reason": None} for each in late]
 
     def _index(self, index: Any) -> int:
         """A choice without a number, or with one beyond those that were asked for, is the first of one."""

@@ -310,3 +310,12 @@ def test_it_tells_roles_of_several_choices_once_each(place: Place) -> None:
     ends = [delta({}, "eos") | {"index": index} for index in (1, 0)]
     answer = stream(place, *events, *ends, n=2)
     assert [choice.message.content for choice in check_stream(answer.events).choices] == ["xxx", "xxx"]
+
+
+@pytest.mark.parametrize("order", [(1, 0), (2, 0, 1), (1, 2, 0)], ids=str)
+def test_it_tells_choices_in_order_whichever_the_engine_begins_with(place: Place, order: tuple[int, ...]) -> None:
+    choices = [delta({"role": "assistant", "content": f"text {index}"}) | {"index": index} for index in order]
+    ends = [delta({}, "stop") | {"index": index} for index in order]
+    wanted = [f"text {index}" for index in range(len(order))]
+    final = check_stream(stream(place, *choices, *ends, n=len(order)).events)
+    assert [choice.message.content for choice in final.choices] == wanted
