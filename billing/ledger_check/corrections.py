@@ -7,6 +7,7 @@ from billing.ledger_check.check import MonthlyCheck, Outcome, first_of, outcome_
 from billing.usage import PRICED_PARTS, PRICING
 
 _MONTH = "admitted_at >= %(start)s AND admitted_at < %(end)s"
+_RECORDS = f"(SELECT * FROM billing_usagerecord WHERE {_MONTH})"
 _CORRECTIONS = f"(SELECT * FROM billing_usagerecord WHERE part > 0 AND {_MONTH})"
 _CALLER = ("tenant", "project", "key", "model", "currency")
 _TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens")
@@ -25,8 +26,8 @@ SELECT c.request_id, c.part, CASE
         THEN 'prices other tokens than its row has'
     END AS said
 FROM {_CORRECTIONS} AS c
-LEFT JOIN billing_usagerecord AS r ON r.request_id = c.request_id AND r.part = 0 AND r.admitted_at = c.admitted_at
-LEFT JOIN billing_usagerecord AS p ON c.kind = '{PRICING}' AND p.request_id = c.request_id
+LEFT JOIN {_RECORDS} AS r ON r.request_id = c.request_id AND r.part = 0 AND r.admitted_at = c.admitted_at
+LEFT JOIN {_RECORDS} AS p ON c.kind = '{PRICING}' AND p.request_id = c.request_id
      AND p.part = c.part - {PRICED_PARTS} AND p.admitted_at = c.admitted_at
 """
 _OWING = f"""

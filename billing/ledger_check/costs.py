@@ -20,7 +20,8 @@ _RECORDS = "billing_usagerecord AS r WHERE r.admitted_at >= %(start)s AND r.admi
 _LATER = f"""EXISTS (SELECT FROM {SPANS} AS later WHERE later.version = j.price AND later.begins > j.admitted_at
     AND {" AND ".join(f"later.{name} = j.{name}" for name in SCOPE)})"""
 _PRICED_LATER = f"""EXISTS (SELECT FROM billing_usagerecord AS later WHERE later.request_id = j.request_id
-    AND later.admitted_at = j.admitted_at AND later.part = j.part + {PRICED_PARTS} AND later.kind = '{PRICING}')"""
+    AND later.admitted_at = j.admitted_at AND later.part = j.part + {PRICED_PARTS} AND later.kind = '{PRICING}'
+    AND later.admitted_at >= %(start)s AND later.admitted_at < %(end)s)"""
 _SAID = f"""concat_ws('; ',
     CASE
     WHEN kind = '{SHADOW}' THEN CASE WHEN coalesce(price, '') <> '' THEN 'a shadow copy at price ' || price END
