@@ -4,6 +4,7 @@ from headrace.bench.benchmark import Benchmark
 from headrace.bench.fairness.benchmark import Fairness
 from headrace.bench.lag.benchmark import Lag
 from headrace.bench.ledger.benchmark import Ledger
+from headrace.bench.ledger.check_benchmark import LedgerCheck
 from headrace.bench.ledger.seeding.benchmark import Seed
 from headrace.bench.overhead import Overhead
 from headrace.bench.placing import PlacingCost
@@ -25,6 +26,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         Lag(),
         Simulator(),
         Ledger(),
+        LedgerCheck(),
         Seed(),
         QueriesOfDeath(),
         Rebuild(),

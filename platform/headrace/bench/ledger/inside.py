@@ -17,10 +17,10 @@ def main() -> None:
     os.environ.setdefault("HEADRACE_DB_POOLED", "1")  # this and its heap are as in a web process
     django.setup()
     from headrace.bench.benchmark import BenchmarkFailed  # noqa: PLC0415  there are no settings before
-    from headrace.bench.ledger import closing, pages, queries, rollups  # noqa: PLC0415
+    from headrace.bench.ledger import checking, closing, pages, queries, rollups  # noqa: PLC0415
 
     heap.keep()
-    parts = {"rollups": rollups, "closing": closing, "queries": queries, "pages": pages}
+    parts = {"rollups": rollups, "closing": closing, "queries": queries, "pages": pages, "checking": checking}
     name, tenants = sys.argv[1:]
     try:
         found = parts[name].measure(int(tenants), lambda line: print(line, file=sys.stderr, flush=True))

@@ -33,6 +33,17 @@ def test_it_reports_one_object_with_parameters_rows_and_verdict() -> None:
 
 
 @pytest.mark.bench
+def test_a_nights_check_is_measured_as_months_are_added() -> None:
+    out = io.StringIO()
+    call_command("bench", "ledger-check", "--json", "--tenants=4", "--keys=8", "--records=500", stdout=out)
+    found = json.loads(out.getvalue())
+    counts = {row["what"]: row["count"] for row in found["rows"]}
+    assert counts["a night's check, 1 months"] < counts["a night's check, 6 months"]
+    assert counts["a night's check, 6 months"] < counts["ledger check --all, 13 months"]
+    assert len(found["verdict"]["targets"]) == 2
+
+
+@pytest.mark.bench
 def test_it_drains_without_a_seeded_ledger() -> None:
     found = report("--only", "drain", "--tenants=3", "--events=2500", "--rounds=1")
     assert [(row["what"], row["count"]) for row in found["rows"]] == [("drain", 2500)]  # type: ignore[attr-defined]
