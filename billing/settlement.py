@@ -1,6 +1,6 @@
 """The settlement of record: the reaper, which settles what no process settles any more, and the late corrections.
 
-A request's own process settles it in the normal case (headrace/api/settler.py). When that process died or froze past
+A request's own process settles it in the normal case (the gateway's settler.py). When that process died or froze past
 its lease, the reaper settles with the last progress it reported. When it comes back after all, the difference is
 appended as a correction: record and correction together are what the client received, in every class of tokens. Where
 the progress was an estimate, the difference may be less than nothing: what was charged too much is given back.

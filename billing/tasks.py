@@ -77,7 +77,7 @@ def check_ledger() -> None:
 @shared_task(name="billing.keep_budgets")  # type: ignore[untyped-decorator]
 def keep_budgets() -> None:
     with _stores("budgets' counters wait") as client:
-        # As long as leases are renewed each (headrace/api/pulse.py), and a moment for it.
+        # As long as leases are renewed each (headrace/gateway/process/heartbeat.py), and a moment for it.
         counters.keep(client, patience=settings.LEASE_SECONDS / 3 + 1)
 
 

@@ -1,6 +1,6 @@
 """The keys, as the data plane looks them up: digest -> principal, with every meter above it ready to take.
 
-Rows come as tuples in the order of the SELECTs below; loading is whoever has a connection's business (headrace/api).
+Rows come as tuples in the order of the SELECTs below; loading is whoever has a connection's business.
 What has ended for good, revoked keys and secrets that were rotated away, is in none of them: however much of it there
 is, it takes no memory.
 """

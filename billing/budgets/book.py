@@ -1,7 +1,7 @@
 """The budgets as the data plane looks them up: those above a request, as meters of the window it is admitted in.
 
 Rows come as tuples in the order of SELECT (of these ids; of all where they are None); loading is whoever has a
-connection's business (headrace/api/snapshot.py).
+connection's business (headrace/gateway/process/snapshot.py).
 """
 
 from collections.abc import Iterable

@@ -16,12 +16,12 @@ from django.conf import settings  # noqa: E402
 from django.urls import get_resolver  # noqa: E402
 
 from headrace import heap  # noqa: E402
-from headrace.api.chat import ChatConsumer  # noqa: E402
-from headrace.api.gateway import Gateway  # noqa: E402
-from headrace.api.health import HealthConsumer, MetricsConsumer, ReadyConsumer  # noqa: E402
-from headrace.api.model_list import ModelsConsumer  # noqa: E402
-from headrace.api.streaming import StreamingConsumer  # noqa: E402
-from headrace.api.unknown import UnknownConsumer  # noqa: E402
+from headrace.gateway.endpoints.chat import ChatConsumer  # noqa: E402
+from headrace.gateway.endpoints.health import HealthConsumer, MetricsConsumer, ReadyConsumer  # noqa: E402
+from headrace.gateway.endpoints.model_list import ModelsConsumer  # noqa: E402
+from headrace.gateway.endpoints.not_found import UnknownConsumer  # noqa: E402
+from headrace.gateway.relay.consumer import StreamingConsumer  # noqa: E402
+from headrace.gateway.web_process import Gateway  # noqa: E402
 
 if settings.SERVE != "data":
     # Django imports the screens at the first request for one, in the event loop: half a second for every stream.

@@ -9,9 +9,9 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from engines.protocols import PROTOCOLS, Upstream
-from headrace.api.chat_request import ChatRequest, parse
-from headrace.api.prompt_text import prompt_text
 from headrace.bench.benchmark import Benchmark, Report, Say, Target
+from headrace.gateway.dialects.chat_completions.request import ChatRequest, parse
+from headrace.gateway.operations.prompt_text import prompt_text
 from routing.catalog import Replica, Route
 from routing.catalog import Target as Pool
 from routing.held import HeldTokens

@@ -9,7 +9,7 @@ from django.db.models import QuerySet, Sum
 
 from billing.models import RefusedHour
 from billing.periods import Calendar
-from headrace.api.errors import TABLE
+from headrace.gateway.errors import TABLE
 from tenants.models import Tenant
 
 MOST = 100  # lines of the table of who

@@ -16,12 +16,12 @@ import redis.asyncio
 from django.conf import settings
 
 from engines.load.picture import Picture
-from headrace.api import metrics
-from headrace.api.chat_request import ChatRequest, parse
-from headrace.api.estimate import Estimator
-from headrace.api.prompt_text import opening, prompt_text
-from headrace.api.readings import Readings
-from headrace.api.snapshot import Snapshot
+from headrace.gateway.dialects.chat_completions.request import ChatRequest, parse
+from headrace.gateway.operations.estimate import Estimator
+from headrace.gateway.operations.prompt_text import opening, prompt_text
+from headrace.gateway.process import metrics
+from headrace.gateway.process.engine_readings import Readings
+from headrace.gateway.process.snapshot import Snapshot
 from routing.breaker import OPEN
 from routing.catalog import Route, Target
 from routing.conditions import Facts
@@ -94,7 +94,7 @@ async def explain(question: Question) -> Explanation:
 def _unfit(
     route: Route, question: Question, chat: ChatRequest | None, selection: Selection
 ) -> Callable[[Target, Want], str | None]:
-    """Why a target whose conditions hold cannot take the request, as api/places.py has it; None where it can."""
+    """Why a target whose conditions hold cannot take the request, as admission/places.py has it; None where it can."""
     most = question.max_tokens
     if most is None and chat is not None:
         most = chat.max_tokens

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_http_methods
 
-from headrace.api.errors import ApiError
+from headrace.gateway.errors import ApiError
 from headrace.routes.explaining import Explanation, Question, Unexplained, explain
 from routing.models import Model
 from tenants.models import Tenant

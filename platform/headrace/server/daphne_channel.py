@@ -7,7 +7,7 @@ from django.conf import settings
 from twisted.protocols import basic
 from twisted.web import http
 
-from headrace.api.errors import ApiError
+from headrace.gateway.errors import ApiError
 from headrace.server import send_buffer
 from headrace.server.refusal import KEEP_ALIVE_SECONDS, LINGER_SECONDS, refusal
 

@@ -9,7 +9,7 @@ from django.conf import settings
 from twisted.internet.interfaces import IPushProducer
 from zope.interface import implementer
 
-from headrace.api.errors import ApiError
+from headrace.gateway.errors import ApiError
 from headrace.server.daphne_channel import BoundedChannel
 
 

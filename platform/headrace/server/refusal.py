@@ -1,6 +1,6 @@
 """What both servers say to a request that they refuse before the application sees all of it."""
 
-from headrace.api.errors import ApiError
+from headrace.gateway.errors import ApiError
 
 # How long a refused client may go on sending before it is cut off; it should read its answer meanwhile.
 LINGER_SECONDS = 2.0

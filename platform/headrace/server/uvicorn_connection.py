@@ -6,7 +6,7 @@ import re
 from django.conf import settings
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from headrace.api.errors import ApiError
+from headrace.gateway.errors import ApiError
 from headrace.server import send_buffer
 from headrace.server.refusal import refusal
 from headrace.server.uvicorn_transport import Transport

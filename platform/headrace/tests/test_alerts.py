@@ -11,7 +11,7 @@ from prometheus_client.metrics_core import Metric
 
 from billing.invoicing import overdue
 from engines.load.figures import Fleet, Load, Need, Report, State
-from headrace.api import metrics, shared_metrics
+from headrace.gateway.process import metrics, shared_metrics
 
 RULES = Path(__file__).parents[2] / "alerts.yml"
 README = Path(__file__).parents[3] / "README.md"

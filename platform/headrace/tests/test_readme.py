@@ -10,8 +10,8 @@ from django.conf import settings
 from django.core.management import load_command_class
 
 from billing.invoicing.tests.making import close, make_customer, make_price, make_seller, use, utc
-from headrace.api import errors
 from headrace.apply.document import apply_document
+from headrace.gateway import errors
 
 TEXT = (settings.ROOT / "README.md").read_text()
 DOCUMENTS = re.findall(r"^```yaml\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from headrace.api import request_bounds
+from headrace.gateway.dialects.chat_completions import bounds
 
 
 def worst_bodies(model: str, size: int) -> dict[str, bytes]:
@@ -17,7 +17,7 @@ def worst_bodies(model: str, size: int) -> dict[str, bytes]:
         return [{"role": "user", "content": content}]
 
     room = size - 8192
-    values = request_bounds.MOST_VALUES - 1000
+    values = bounds.MOST_VALUES - 1000
     parts = min(values // 3, 16_000)
     part = {"type": "text", "text": "x" * (room // parts - 40)}
     messages = 10_000

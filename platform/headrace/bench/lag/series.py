@@ -9,7 +9,7 @@ import django
 
 django.setup()
 
-from headrace.api import metrics  # noqa: E402
+from headrace.gateway.process import metrics  # noqa: E402
 
 
 def main(number: int) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from engines.protocols import PROTOCOLS, Upstream
 from engines.simulator.fleet.request import Request
 from engines.simulator.fleet.scheduler import Scheduler
-from headrace.api.estimate import Estimator
 from headrace.bench.routing.prepared import Prepared
 from headrace.bench.traces import Shape
+from headrace.gateway.operations.estimate import Estimator
 from routing.catalog import Replica, Route, Target
 from routing.held import HeldTokens
 from routing.prefix_index import Chain, Hasher, PrefixIndex, Sent

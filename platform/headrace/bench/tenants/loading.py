@@ -19,7 +19,7 @@ django.setup()
 from django.conf import settings  # noqa: E402
 
 from headrace import heap  # noqa: E402
-from headrace.api.snapshot import Snapshot  # noqa: E402
+from headrace.gateway.process.snapshot import Snapshot  # noqa: E402
 
 _PAUSE = 0.001
 _PAGE = os.sysconf("SC_PAGE_SIZE")

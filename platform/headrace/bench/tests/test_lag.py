@@ -2,9 +2,9 @@
 
 import pytest
 
-from headrace.api.chat_request import parse
 from headrace.bench.lag.benchmark import LIMIT_MS, Lag
 from headrace.bench.lag.bodies import worst_bodies
+from headrace.gateway.dialects.chat_completions.request import parse
 
 
 def test_the_worst_bodies_are_legal_and_large() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from headrace.api.errors import ApiError
+from headrace.gateway.errors import ApiError
 from headrace.routes.explaining import Explanation, Question, Unexplained, explain
 
 NOT_SEEN = (

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 
 from engines.models import Pool, Replica
-from headrace.api import metrics
+from headrace.gateway.process import metrics
 from routing.breaker import CLOSED, OPEN
 from routing.models import Model, Route, Target
 from routing.work import KEY, Work, WorkInHand

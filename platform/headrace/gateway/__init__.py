@@ -1,0 +1,1 @@
+"""The data plane, /v1/*: from a client's bytes to a settled request."""

@@ -1,0 +1,1 @@
+"""From an operation to a held request: who asks, where it may go, what it takes from its meters."""

@@ -1,0 +1,79 @@
+"""The places a waiting request may go to: as they were when it began to wait, and as the fleet has changed since."""
+
+from typing import Any
+
+import msgspec
+
+from headrace.gateway.admission.places import open_targets
+from headrace.gateway.errors import ApiError
+from headrace.gateway.process.room_lists import Lists
+from headrace.gateway.state.fit import Fit, Place
+from headrace.gateway.state.request_state import Exchange
+from headrace.gateway.web_process import Gateway
+from routing.catalog import Replica, Target
+from tenants.meters.meter import Meter, room_key
+
+_encode = msgspec.json.encode
+
+
+class Offer:
+    """What one request is offered: `found`, the best as it began to wait, and any other replica of its targets. One
+    that drains, fails or goes is no place any more; one that comes is.
+    """
+
+    def __init__(self, gateway: Gateway, exchange: Exchange, found: list[Place]) -> None:
+        self._gateway, self._exchange = gateway, exchange
+        self._shape: Any = None
+        self._names: list[str] = []
+        rooms = gateway.placing.rooms(choice for choice, _ in found)
+        self._places = {room[0].key: (room, place) for room, place in zip(rooms, found, strict=True)}
+
+    @property
+    def model(self) -> str:
+        return self._exchange.route.model
+
+    def look(self, fleet: Lists) -> bytes:
+        """The names of its lists from now on, as the queue has them; b"" while none of its targets has changed."""
+        if self._shape is fleet.shape or self._shape == fleet.shape:
+            return b""
+        self._shape = fleet.shape
+        targets = self._targets()
+        rooms = self._gateway.rooms
+        is_last_resort = not rooms.has_usable(targets)
+        names = rooms.names(self.model, (target.name for target in targets), is_last_resort=is_last_resort)
+        before, self._names = self._names, [name for _, name in names]
+        return b"" if not names or before == self._names else _encode(self._names)
+
+    def _targets(self) -> list[Target]:
+        exchange = self._exchange
+        if (route := self._gateway.snapshot.catalog.routes.get(self.model)) is None:
+            return []
+        found = open_targets(
+            self._gateway, exchange.principal, exchange.chat, route, exchange.choice.want, first=exchange.target
+        )
+        # Of a target that has come since nobody knows its price at the time of admission.
+        return [target for target, _ in found if target.name in exchange.quotes]
+
+    def at(self, key: str) -> tuple[tuple[Meter, int], Place]:
+        """The room of that key, with what is taken of it, and the place it is in. Raises ApiError where it is gone."""
+        return self._places.get(key) or self._elsewhere(key)
+
+    def _elsewhere(self, key: str) -> tuple[tuple[Meter, int], Place]:
+        gateway, exchange, want = self._gateway, self._exchange, self._exchange.choice.want
+        now = gateway.snapshot.catalog.routes.get(self.model)
+        for route in (now, exchange.route) if now else (exchange.route,):
+            for target in route.targets:
+                for replica in target.replicas:
+                    if room_key(replica.name) == key:
+                        return self._place(target, replica)
+        raise ApiError("no_capacity", f"The replica that had room for '{want.facts.key}' is gone.", retry_after=1)
+
+    def _place(self, target: Target, replica: Replica) -> tuple[tuple[Meter, int], Place]:
+        gateway, exchange = self._gateway, self._exchange
+        choice = gateway.placing.selection.choice_of(target, replica, exchange.choice.want)
+        found = open_targets(
+            gateway, exchange.principal, exchange.chat, exchange.route, exchange.choice.want, first=exchange.target
+        )
+        fits = {one.name: fit for one, fit in found}
+        fit = fits.get(target.name) or Fit(exchange.prompt_estimate, exchange.max_tokens)
+        return gateway.placing.rooms([choice])[0], (choice, fit)

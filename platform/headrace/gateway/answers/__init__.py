@@ -1,0 +1,1 @@
+"""Reading what engines send: choices, usage, failures; in the one form that clients take."""

@@ -1,0 +1,1 @@
+"""How requests are read: one folder for each dialect of the API."""

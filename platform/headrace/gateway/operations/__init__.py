@@ -1,0 +1,1 @@
+"""What is asked of an engine, whatever the endpoint's dialect: content, sizes, fields."""

@@ -1,0 +1,1 @@
+"""What one web process owns: configuration, clients of its stores, heartbeat, metrics, placement."""

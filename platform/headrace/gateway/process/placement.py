@@ -1,0 +1,149 @@
+"""Where requests go and what becomes of that: the prefix index and the replicas' load, kept by one web process."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+
+import redis.asyncio
+from django.conf import settings
+
+from headrace.gateway.dialects.chat_completions.request import ChatRequest
+from headrace.gateway.operations.estimate import Estimator
+from headrace.gateway.operations.prompt_text import opening, prompt_text
+from headrace.gateway.process import metrics
+from headrace.gateway.state.fit import default_output
+from headrace.gateway.state.request_state import Exchange
+from routing.catalog import Route
+from routing.conditions import Facts
+from routing.held import HeldTokens
+from routing.prefix_index import Hasher, PrefixIndex
+from routing.prefix_index.sharing import Sharing
+from routing.selection import Choice, Picture, Selection, Want
+from routing.work import Work, WorkInHand
+from tenants.keyring import Principal
+from tenants.meters.meter import Meter, room_key, room_of
+
+# How often it is read what all processes' requests hold of the replicas, and have them do.
+_REFRESH_SECONDS = 0.15
+# The index follows the fleet each so many times.
+_FOLLOW_TURNS = 3
+
+
+class Placing:
+    """Composed once per process. `took`, `sent`, `began` and `ended` accompany each attempt; what was not taken is not
+    ended.
+
+    replicas: the names of all that routes lead to.
+    """
+
+    def __init__(
+        self,
+        secret: str,
+        estimator: Estimator,
+        client: "redis.asyncio.Redis",
+        replicas: Callable[[], Iterable[str]],
+        picture: Picture | None = None,
+    ) -> None:
+        self._redis, self._replicas = client, replicas
+        self._estimator = estimator
+        self._hasher = Hasher(secret)
+        self._sharing = Sharing(client)
+        self.index = PrefixIndex(tokens=settings.KV_TOKENS, most=settings.PREFIX_INDEX_ENTRIES, tell=self._sharing.tell)
+        self.held = HeldTokens(room_key)
+        self.work = WorkInHand()
+        self.selection = Selection(self.index, self.held, picture, work=self.work, room_factor=settings.ROOM_FACTOR)
+
+    async def tell_for_ever(self) -> None:
+        """Tell the other processes what this one sent where."""
+        await self._sharing.send_for_ever()
+
+    async def hear_for_ever(self) -> None:
+        """Hear of the others' prompts."""
+        await self._sharing.hear_for_ever(self.index)
+
+    async def follow_load(self) -> None:
+        """Keep up with what the replicas hold."""
+        turn = 0
+        while True:
+            try:
+                await self.held.refresh(self._redis, self._replicas())
+                await self.work.refresh(self._redis)
+            except redis.RedisError:
+                await asyncio.sleep(1.0)
+            if turn % _FOLLOW_TURNS == 0:
+                # As they are now: while Redis answered, a replica may have come, and have been sent its first prompts.
+                self.selection.follow(set(self._replicas()))
+                metrics.PREFIX_ENTRIES.set(self.index.entries)
+                metrics.PREFIX_BYTES.set(self.index.bytes)
+            turn += 1
+            await asyncio.sleep(_REFRESH_SECONDS)
+
+    def want(self, route: Route, chat: ChatRequest, principal: Principal, prompt: int) -> Want:
+        """What is to be placed: `prompt` is the estimate of its tokens."""
+        scope = "" if route.cache_scope == "shared" else principal.tenant
+        most = chat.max_tokens or default_output(principal, route, chat.n)
+        output = chat.n * self._estimator.output_tokens(chat.model, most)
+        facts = Facts(
+            prompt=prompt,
+            output=most,
+            modalities=chat.content.modalities,
+            tools="tools" in chat.passed,
+            tenant=principal.tenant,
+            project=f"{principal.tenant}/{principal.project}",
+            key=principal.key,
+            tier=chat.tier,
+        )
+        chain = self._hasher.chain(prompt_text(chat), scope)
+        whose = (principal.tenant, principal.key)
+        conversation = self._hasher.conversation(opening(chat), *whose) if route.draws else b""
+        return Want(prompt, output, chain, facts, conversation)
+
+    def rooms(self, choices: Iterable[Choice]) -> list[tuple[Meter, int]]:
+        """The room each choice's replica has, and how much of it the request takes."""
+        return [(room_of(one.replica.name, one.candidate.capacity), one.need) for one in choices]
+
+    def took(self, exchange: Exchange) -> None:
+        """The exchange holds room of its replica, in Redis."""
+        if not exchange.has_room:
+            exchange.has_room = True
+            self.held.enter(exchange.choice.replica.name, exchange.choice.need)
+            exchange.work = exchange.choice.work
+            self.work.enter(exchange.choice.replica.name, exchange.work)
+
+    def sent(self, exchange: Exchange) -> None:
+        """The exchange's replica is about to be asked."""
+        choice = exchange.choice
+        if exchange.sent is not None:
+            return
+        now = int(time.time() * 1000)
+        exchange.sent = self.index.sent(choice.replica.name, choice.want.chain, choice.want.prompt, now)
+
+    def began(self, exchange: Exchange) -> None:
+        """The first byte came: the prompt is read. May be repeated."""
+        read = Work(unread=exchange.work.unread)
+        exchange.work -= read
+        self.work.leave(exchange.replica.name, read)
+
+    def ended(self, exchange: Exchange) -> None:
+        """The attempt is over: what it held is free, and what the engine said of its cache is learned.
+
+        May be repeated."""
+        sent, choice = exchange.sent, exchange.choice
+        if exchange.has_room:
+            exchange.has_room = False
+            self.held.leave(choice.replica.name, choice.need)
+            self.work.leave(choice.replica.name, exchange.work)
+            exchange.work = Work()
+        if sent is None:
+            return
+        exchange.sent = None
+        if not exchange.has_first_byte:
+            self.index.failed(sent)
+            return
+        counts = exchange.counts(self._estimator.bytes_per_token(exchange.tokenizer))
+        self._estimator.learn_output(exchange.chat.model, counts.output_tokens // exchange.chat.n)
+        if exchange.meter.has_cached and counts.input_tokens:
+            predicted = self.index.reported(
+                sent, counts.input_tokens, counts.cached_input_tokens, int(time.time() * 1000)
+            )
+            metrics.prefix(exchange.chat.model, choice.target.name, predicted, counts.cached_input_tokens)

@@ -1,0 +1,1 @@
+"""Attempts at upstreams, and giving their answers on."""

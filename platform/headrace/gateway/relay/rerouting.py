@@ -1,0 +1,131 @@
+"""Going elsewhere: where a failed request's next attempt may be, and its hold's way there, at once or by the queue."""
+
+import asyncio
+from collections.abc import Iterator
+
+import msgspec
+import redis
+
+from headrace.gateway.admission.places import PREFERRED, places
+from headrace.gateway.admission.queue_turn import wait_for_room, waiter_of
+from headrace.gateway.errors import ApiError, lease_lost
+from headrace.gateway.state.fit import Fit, Place
+from headrace.gateway.state.request_state import Exchange
+from headrace.gateway.web_process import Gateway
+from routing.catalog import Replica
+from routing.selection import Choice
+from tenants.meters import holds
+from tenants.meters.waiting import Waiter
+
+_encode = msgspec.json.encode
+_FULL_ASKED = 4
+
+
+def next_places(gateway: Gateway, exchange: Exchange, tried: list[Replica]) -> Iterator[Place]:
+    """Where it may go next: at other targets with what the chat is there, and within what was held for it."""
+    found = places(
+        gateway,
+        exchange.principal,
+        exchange.chat,
+        exchange.route,
+        exchange.choice.want,
+        refusals=[],
+        tried=tried,
+        first=exchange.target,
+    )
+    for choice, fit in found:
+        yield choice, Fit(fit.prompt, min(fit.max_tokens, exchange.held_max_tokens))
+
+
+async def move(gateway: Gateway, exchange: Exchange, tried: list[Replica]) -> bool:
+    """Have the hold and the exchange go to the next place that takes them; False where none does. Raises ApiError."""
+    found = list(next_places(gateway, exchange, tried))
+    likely = [place for place in found if place[0].candidate.has_room]
+    # Each is a question to Redis: of those that look full only a few are asked.
+    for choice, fit in likely + [place for place in found if not place[0].candidate.has_room][:_FULL_ASKED]:
+        # Not to be cut off halfway: whoever settles has to know whether it is done.
+        said = await asyncio.shield(gateway.background(_move_hold(gateway, exchange, choice)))
+        if _is_moved(said):
+            gateway.placing.ended(exchange)
+            exchange.step = exchange.moves
+            exchange.go_to(choice, prompt_estimate=fit.prompt, max_tokens=fit.max_tokens)
+            gateway.placing.took(exchange)
+            return True
+    return False
+
+
+async def _move_hold(gateway: Gateway, exchange: Exchange, choice: Choice) -> str:
+    exchange.moves += 1
+    record, progress = exchange.record_at(choice)
+    taken = msgspec.structs.replace(exchange.taken, rooms=gateway.placing.rooms([choice]), room=0)
+    try:
+        await holds.move(
+            gateway.redis,
+            request_id=exchange.id,
+            step=exchange.moves,
+            taken=taken,
+            record=_encode(record),
+            progress=_encode(progress),
+            priority=exchange.priority,
+        )
+    except holds.Gone:
+        return "gone"
+    except holds.NotHeld:
+        return "full"
+    except redis.RedisError:
+        return "away"
+    exchange.taken = taken
+    return "moved"
+
+
+async def wait(gateway: Gateway, exchange: Exchange, tried: list[Replica]) -> bool:
+    """Have the exchange wait its turn for another place, all of which are full; False where it may not. Raises
+    ApiError."""
+    found = list(next_places(gateway, exchange, tried))
+    waiter = waiter_of(gateway, exchange, found, tried=tried)
+    if not found or not waiter.most:
+        return False
+    gateway.queueing.expect(exchange.id, found[0][0].target.name)
+    said = await asyncio.shield(gateway.background(_rejoin(gateway, exchange, found, waiter)))
+    if said != "waits":
+        gateway.queueing.forget(exchange.id)
+        return _is_moved(said)
+    gateway.placing.ended(exchange)
+    exchange.step = exchange.moves
+    exchange.attempt_at = None  # nobody is late: nobody was asked
+    await wait_for_room(gateway, exchange, found[:PREFERRED])
+    return True
+
+
+async def _rejoin(gateway: Gateway, exchange: Exchange, found: list[Place], waiter: Waiter) -> str:
+    exchange.moves += 1
+    record, progress = exchange.record_at(found[0][0])
+    rooms = gateway.placing.rooms(choice for choice, _ in found)
+    taken = msgspec.structs.replace(exchange.taken, rooms=rooms, room=None)
+    try:
+        await holds.rejoin(
+            gateway.redis,
+            request_id=exchange.id,
+            step=exchange.moves,
+            taken=taken,
+            record=_encode(record),
+            progress=_encode(progress),
+            waiter=waiter,
+        )
+    except holds.Gone:
+        return "gone"
+    except holds.NoRoom:
+        return "full"
+    except redis.RedisError:
+        return "away"
+    exchange.taken = msgspec.structs.replace(taken, rooms=[])
+    return "waits"
+
+
+def _is_moved(said: str) -> bool:
+    """Whether the hold is at its next place. Raises ApiError where the request cannot go on."""
+    if said == "gone":
+        raise lease_lost()
+    if said == "away":
+        raise ApiError("redis_unavailable", "Limits cannot be checked right now.", retry_after=1)
+    return said == "moved"

@@ -1,0 +1,1 @@
+"""How a request ends: counted, settled, or spooled on disk until Redis is back."""
