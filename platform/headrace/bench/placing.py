@@ -10,8 +10,8 @@ from django.core.management.base import CommandParser
 
 from engines.protocols import PROTOCOLS, Upstream
 from headrace.bench.benchmark import Benchmark, Report, Say, Target
-from headrace.gateway.dialects.chat_completions.request import ChatRequest, parse
-from headrace.gateway.operations.prompt_text import prompt_text
+from headrace.gateway.dialects.chat_completions.request import parse
+from headrace.gateway.operations.chat import ChatOperation
 from routing.catalog import Replica, Route
 from routing.catalog import Target as Pool
 from routing.held import HeldTokens
@@ -43,7 +43,7 @@ class PlacingCost(Benchmark):
         )
 
 
-def _chat(size: int, seed: int) -> ChatRequest:
+def _chat(size: int, seed: int) -> ChatOperation:
     words = random.Random(seed).randbytes(size // 2).hex()
     half = size // 2
     messages = f'[{{"role":"system","content":"{words[:half]}"}},{{"role":"user","content":"{words[half:]}"}}]'
@@ -60,7 +60,7 @@ def _measure(name: str, size: int, replicas: int, rounds: int) -> dict[str, Any]
     for turn in range(rounds):
         chat = _chat(size, turn // 4)  # each prompt four times
         marks = [time.perf_counter()]
-        text = prompt_text(chat)
+        text = chat.prompt_text()
         marks.append(time.perf_counter())
         chain = hasher.chain(text, "acme")
         marks.append(time.perf_counter())

@@ -16,9 +16,9 @@ import redis.asyncio
 from django.conf import settings
 
 from engines.load.picture import Picture
-from headrace.gateway.dialects.chat_completions.request import ChatRequest, parse
+from headrace.gateway.dialects.chat_completions.request import parse
+from headrace.gateway.operations.chat import ChatOperation
 from headrace.gateway.operations.estimate import Estimator
-from headrace.gateway.operations.prompt_text import opening, prompt_text
 from headrace.gateway.process import metrics
 from headrace.gateway.process.engine_readings import Readings
 from headrace.gateway.process.snapshot import Snapshot
@@ -92,7 +92,7 @@ async def explain(question: Question) -> Explanation:
 
 
 def _unfit(
-    route: Route, question: Question, chat: ChatRequest | None, selection: Selection
+    route: Route, question: Question, chat: ChatOperation | None, selection: Selection
 ) -> Callable[[Target, Want], str | None]:
     """Why a target whose conditions hold cannot take the request, as admission/places.py has it; None where it can."""
     most = question.max_tokens
@@ -117,7 +117,7 @@ def _unfit(
     return unfit
 
 
-def wanted(route: Route, question: Question, chat: ChatRequest | None) -> Want:
+def wanted(route: Route, question: Question, chat: ChatOperation | None) -> Want:
     """The request in routing's words."""
     prompt, output, modalities, tools, chain = 0, route.default_max_tokens, frozenset({"text"}), False, Want(0).chain
     conversation = b""
@@ -126,8 +126,8 @@ def wanted(route: Route, question: Question, chat: ChatRequest | None) -> Want:
         output, modalities, tools = chat.max_tokens or output, chat.content.modalities, "tools" in chat.passed
         scope = "" if route.cache_scope == "shared" else question.tenant
         hasher = Hasher(settings.SECRET_KEY)
-        chain = hasher.chain(prompt_text(chat), scope)
-        conversation = hasher.conversation(opening(chat), question.tenant, question.key)
+        chain = hasher.chain(chat.prompt_text(), scope)
+        conversation = hasher.conversation(chat.opening(), question.tenant, question.key)
     prompt = prompt if question.prompt_tokens is None else question.prompt_tokens
     output = output if question.max_tokens is None else question.max_tokens
     facts = Facts(

@@ -1,4 +1,4 @@
-"""From a checked chat to a held request: which route, how large at worst, and one atomic take from all its meters."""
+"""From a checked operation to a held request: its route, its size at worst, and one atomic take from all its meters."""
 
 import time
 
@@ -6,8 +6,8 @@ from billing.usage import UsageEvent, iso, new_request_id, priced
 from headrace.gateway.admission.holding import count_prompt, hold
 from headrace.gateway.admission.places import check_unknown, first_places
 from headrace.gateway.admission.rejections import largest_output, no_price, refusal
-from headrace.gateway.dialects.chat_completions.request import ChatRequest
 from headrace.gateway.errors import ApiError
+from headrace.gateway.operations.operation import Operation
 from headrace.gateway.state.charges import quotes_of, worst_cost
 from headrace.gateway.state.fit import Fit, Place, default_output
 from headrace.gateway.state.request_state import Exchange
@@ -40,7 +40,7 @@ def find_route(gateway: Gateway, principal: Principal, model: str) -> Route:
 
 
 async def admit(
-    gateway: Gateway, principal: Principal, chat: ChatRequest, *, labels: dict[str, str], priority: str
+    gateway: Gateway, principal: Principal, operation: Operation, *, labels: dict[str, str], priority: str
 ) -> Exchange:
     """Take the request's worst case from every meter above its key, or raise ApiError having taken nothing.
 
@@ -48,22 +48,22 @@ async def admit(
     does not fit, or the estimate is more than a limit could ever admit, the engine is asked to count it. A max_tokens
     that no client named is cut to what a budget has left.
     """
-    route = find_route(gateway, principal, chat.model)
-    principal = principal.for_model(chat.model)
-    check_unknown(chat, route)
-    gateway.quarantine.require_allowed(principal, chat)
-    found = first_places(gateway, principal, chat, route)
-    found = await _near_the_end(gateway, principal, chat, route, found)
+    route = find_route(gateway, principal, operation.model)
+    principal = principal.for_model(operation.model)
+    check_unknown(operation, route)
+    gateway.quarantine.require_allowed(principal, operation)
+    found = first_places(gateway, principal, operation, route)
+    found = await _near_the_end(gateway, principal, operation, route, found)
     counted: int | None = None
     for tries in range(1, _MOST_TRIES + 1):
-        exchange = _draft(gateway, principal, chat, labels, priority, route, found, is_counted=counted is not None)
+        exchange = _draft(gateway, principal, operation, labels, priority, route, found, is_counted=counted is not None)
         exchange.counted_prompt = counted
         try:
             exchange.levels = await hold(gateway, exchange, found)
             return exchange
         except NotHeld as said:
             if counted is None and tries < _MOST_TRIES and _may_fit(exchange, said):
-                counted = await count_prompt(gateway, exchange.replica, chat)
+                counted = await count_prompt(gateway, exchange.replica, operation)
                 if counted is not None:
                     target = exchange.choice.target
                     found = [(one, Fit(counted, fit.max_tokens)) for one, fit in found if one.target is target]
@@ -76,7 +76,7 @@ async def admit(
 
 
 async def _near_the_end(
-    gateway: Gateway, principal: Principal, chat: ChatRequest, route: Route, found: list[Place]
+    gateway: Gateway, principal: Principal, operation: Operation, route: Route, found: list[Place]
 ) -> list[Place]:
     """`found`; where a prompt may leave less of the window than our own max_tokens, with what it does leave, counted.
 
@@ -84,10 +84,10 @@ async def _near_the_end(
     estimate's error costs so little that no engine is asked.
     """
     choice, fit = found[0]
-    window, default = choice.target.window(route), default_output(principal, route, chat.n)
-    if chat.max_tokens is not None or fit.max_tokens == default or fit.prompt < window // 3:
+    window, default = choice.target.window(route), default_output(principal, route, operation.n)
+    if operation.max_tokens is not None or fit.max_tokens == default or fit.prompt < window // 3:
         return found
-    counted = await count_prompt(gateway, choice.replica, chat)
+    counted = await count_prompt(gateway, choice.replica, operation)
     if counted is None:
         return found
     fit = Fit(counted, min(default, max(1, window - counted - _SPARE)))
@@ -97,7 +97,7 @@ async def _near_the_end(
 def _draft(
     gateway: Gateway,
     principal: Principal,
-    chat: ChatRequest,
+    operation: Operation,
     labels: dict[str, str],
     priority: str,
     route: Route,
@@ -117,15 +117,15 @@ def _draft(
     quotes = quotes_of(gateway.snapshot.prices, principal, route, now_ms)
     quote = quotes[target.name]
     book = gateway.snapshot.budgets
-    budgets = book.above(tenant=principal.tenant, project=principal.project, key=principal.key, model=chat.model)
+    budgets = book.above(tenant=principal.tenant, project=principal.project, key=principal.key, model=operation.model)
     is_hard = any(budget.hard for budget in budgets)
-    held_prompt, most_prompt = _prompt_bounds(chat, route, prompt, is_hard=is_hard, is_counted=is_counted)
+    held_prompt, most_prompt = _prompt_bounds(operation, route, prompt, is_hard=is_hard, is_counted=is_counted)
     amounts = {
         REQUESTS: 1,
         INPUT_TOKENS: prompt,
-        OUTPUT_TOKENS: chat.n * max_tokens,
+        OUTPUT_TOKENS: operation.n * max_tokens,
         CONCURRENCY: 1,
-        COST: min(_DEAREST, worst_cost(quotes, held_prompt, chat.n * max_tokens)),
+        COST: min(_DEAREST, worst_cost(quotes, held_prompt, operation.n * max_tokens)),
     }
     meters = principal.meters + book.meters(budgets, at_ms=now_ms)
     event = UsageEvent(
@@ -133,18 +133,18 @@ def _draft(
         tenant=principal.tenant,
         project=principal.project,
         key=principal.key,
-        model=chat.model,
+        model=operation.model,
         target=target.name,
         replica=replica.name,
         currency=principal.currency,
         price=quote.version if quote else None,
         rates=quote.rates if quote else None,
         admitted_at=iso(now_ms),
-        labels=chat.labels | labels,
+        labels=operation.labels | labels,
     )
     exchange = Exchange(
         request_id=request_id,
-        chat=chat,
+        operation=operation,
         principal=principal,
         route=route,
         choice=choice,
@@ -164,20 +164,22 @@ def _draft(
     return exchange
 
 
-def _prompt_bounds(chat: ChatRequest, route: Route, prompt: int, *, is_hard: bool, is_counted: bool) -> tuple[int, int]:
+def _prompt_bounds(
+    operation: Operation, route: Route, prompt: int, *, is_hard: bool, is_counted: bool
+) -> tuple[int, int]:
     """The tokens of a prompt that budgets hold, and the most that are billed whatever the upstream counts.
 
     is_hard: whether one of the budgets is. A hard one is charged no more than it held; but what media may come to
     nobody can tell ahead.
     """
-    ceiling, window = chat.prompt_ceiling, route.context_window
+    ceiling, window = operation.prompt_ceiling, route.context_window
     held = max(prompt, min(ceiling, window)) if is_hard and not is_counted else prompt
-    return held, held if is_hard and chat.content.is_text else max(ceiling, window)
+    return held, held if is_hard and operation.is_text else max(ceiling, window)
 
 
 def _fitting_default(exchange: Exchange, said: NotHeld) -> int | None:
     """The max_tokens that what is left of a budget pays for, where the client named none; None: it is refused."""
-    if exchange.chat.max_tokens is not None or not isinstance(said, Exhausted):
+    if exchange.operation.max_tokens is not None or not isinstance(said, Exhausted):
         return None
     most = largest_output(exchange, said.left)
     return most if _LEAST_DEFAULT <= most < exchange.max_tokens else None
@@ -188,5 +190,7 @@ def _may_fit(exchange: Exchange, said: NotHeld) -> bool:
     if isinstance(said, TooLarge):
         return said.meter.measure == INPUT_TOKENS
     # A max_tokens that no client named is cut to what fits beside the prompt, which may be little beside its ceiling.
-    output = exchange.most_output if exchange.chat.max_tokens is not None else _LEAST_DEFAULT * exchange.chat.n
+    output = (
+        exchange.most_output if exchange.operation.max_tokens is not None else _LEAST_DEFAULT * exchange.operation.n
+    )
     return isinstance(said, Exhausted | Held) and worst_cost(exchange.quotes, 1, output) <= said.left

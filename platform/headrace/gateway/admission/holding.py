@@ -7,8 +7,8 @@ import redis
 
 from headrace.gateway.admission.places import PREFERRED
 from headrace.gateway.admission.queue_turn import busy, take_place, too_many, waiter_of
-from headrace.gateway.dialects.chat_completions.request import ChatRequest
 from headrace.gateway.errors import ApiError, lease_lost
+from headrace.gateway.operations.operation import Operation
 from headrace.gateway.state.fit import Place
 from headrace.gateway.state.request_state import Exchange
 from headrace.gateway.web_process import Gateway
@@ -33,11 +33,11 @@ async def hold(gateway: Gateway, exchange: Exchange, found: list[Place]) -> list
         raise
 
 
-async def count_prompt(gateway: Gateway, replica: Replica, chat: ChatRequest) -> int | None:
+async def count_prompt(gateway: Gateway, replica: Replica, operation: Operation) -> int | None:
     """The prompt's tokens by the engine's tokenizer; None where it cannot say."""
-    if not chat.content.is_text:
+    if not operation.is_text:
         return None
-    return await gateway.client.count_prompt(replica.upstream, chat.upstream_fields())
+    return await gateway.client.count_prompt(replica.upstream, operation.upstream_fields())
 
 
 async def _give_back(gateway: Gateway, exchange: Exchange, taking: "asyncio.Task[list[Level]]") -> None:

@@ -49,7 +49,7 @@ class Offer:
         if (route := self._gateway.snapshot.catalog.routes.get(self.model)) is None:
             return []
         found = open_targets(
-            self._gateway, exchange.principal, exchange.chat, route, exchange.choice.want, first=exchange.target
+            self._gateway, exchange.principal, exchange.operation, route, exchange.choice.want, first=exchange.target
         )
         # Of a target that has come since nobody knows its price at the time of admission.
         return [target for target, _ in found if target.name in exchange.quotes]
@@ -72,7 +72,7 @@ class Offer:
         gateway, exchange = self._gateway, self._exchange
         choice = gateway.placing.selection.choice_of(target, replica, exchange.choice.want)
         found = open_targets(
-            gateway, exchange.principal, exchange.chat, exchange.route, exchange.choice.want, first=exchange.target
+            gateway, exchange.principal, exchange.operation, exchange.route, exchange.choice.want, first=exchange.target
         )
         fits = {one.name: fit for one, fit in found}
         fit = fits.get(target.name) or Fit(exchange.prompt_estimate, exchange.max_tokens)

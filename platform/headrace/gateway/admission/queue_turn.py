@@ -108,8 +108,9 @@ def crowded_out(exchange: Exchange) -> ApiError:
     again = min(30.0, max(1.0, exchange.route.queue_timeout / 4))
     return ApiError(
         "rate_limit_exceeded",
-        f"The queue for '{exchange.chat.model}' is full, and this project or its tenant has more requests waiting than"
-        " others: this one, the newest of them, made room for another's. Try again later, or send fewer at a time.",
+        f"The queue for '{exchange.operation.model}' is full, and this project or its tenant has more requests"
+        " waiting than others: this one, the newest of them, made room for another's. Try again later, or send fewer"
+        " at a time.",
         retry_after=again,
     )
 
@@ -118,6 +119,6 @@ def too_many(exchange: Exchange) -> ApiError:
     """What a client is told whose tenant has its part of the queue already."""
     return ApiError(
         "rate_limit_exceeded",
-        f"The tenant has as many requests waiting for '{exchange.chat.model}' as may wait at a time.",
+        f"The tenant has as many requests waiting for '{exchange.operation.model}' as may wait at a time.",
         retry_after=1,
     )

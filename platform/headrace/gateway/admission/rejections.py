@@ -55,7 +55,7 @@ def no_price(exchange: Exchange, budget: Budget) -> ApiError:
     """A hard budget cannot be kept where nobody knows what a request costs."""
     return ApiError(
         "no_price",
-        f"The model '{exchange.chat.model}' has no price in {exchange.principal.currency}, which the budget"
+        f"The model '{exchange.operation.model}' has no price in {exchange.principal.currency}, which the budget"
         f" '{budget.name}' wants.",
         param="model",
     )
@@ -77,7 +77,7 @@ def largest_output(exchange: Exchange, left: int) -> int:
     least, above = 0, exchange.max_tokens
     while least < above - 1:
         middle = (least + above) // 2
-        if worst_cost(exchange.quotes, exchange.held_prompt, exchange.chat.n * middle) <= left:
+        if worst_cost(exchange.quotes, exchange.held_prompt, exchange.operation.n * middle) <= left:
             least = middle
         else:
             above = middle

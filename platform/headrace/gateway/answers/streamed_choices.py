@@ -14,7 +14,7 @@ from headrace.gateway.answers.json_repair import decode
 from headrace.gateway.answers.normalisation import listed, normalise_logprobs, normalise_place, normalise_texts
 from headrace.gateway.answers.schema import CallPiece, StreamedChoice
 from headrace.gateway.answers.tool_calls import StreamedCalls
-from headrace.gateway.dialects.chat_completions.request import ChatRequest
+from headrace.gateway.operations.operation import Operation
 
 # What Unicode also ends lines with: JSON takes it as it is, but many clients part a stream's lines at it.
 _LINE_ENDS = {b"\xe2\x80\xa8": rb"\u2028", b"\xe2\x80\xa9": rb"\u2029", b"\xc2\x85": rb"\u0085"}
@@ -26,8 +26,8 @@ class StreamedChoices:
     """Composed once per attempt. finish_word: the engine's own word for why the last choice ended. failure: what that
     means where it is no end of an answer."""
 
-    def __init__(self, chat: ChatRequest) -> None:
-        self._chat = chat
+    def __init__(self, operation: Operation) -> None:
+        self._operation = operation
         self._begun: set[int] = set()
         self._calls: dict[int, StreamedCalls] = {}
         self._annotations: dict[int, int] = {}  # how many of them a choice has had
@@ -53,7 +53,7 @@ class StreamedChoices:
     def _passes(self, choice: StreamedChoice) -> bool:
         """Whether what it says fits what came before: its role once, calls that are known."""
         delta = choice.delta
-        if (delta.role is None) is not (choice.index in self._begun) or choice.index >= self._chat.n:
+        if (delta.role is None) is not (choice.index in self._begun) or choice.index >= self._operation.n:
             return False
         if choice.index > len(self._begun):
             return False
@@ -108,19 +108,19 @@ class StreamedChoices:
 
     def _openings(self, index: int) -> list[dict[str, Any]]:
         """The roles of choices before `index` that have not begun: openai-python fails where they come out of order."""
-        late = [each for each in range(min(index, self._chat.n)) if each not in self._begun]
+        late = [each for each in range(min(index, self._operation.n)) if each not in self._begun]
         self._begun.update(late)
         return [{"index": each, "delta": {"role": "assistant"}, "finish_reason": None} for each in late]
 
     def _index(self, index: Any) -> int:
         """A choice without a number, or with one beyond those that were asked for, is the first of one."""
         is_number = isinstance(index, int) and not isinstance(index, bool) and index >= 0
-        return index if is_number and (index < self._chat.n or self._chat.n > 1) else 0
+        return index if is_number and (index < self._operation.n or self._operation.n > 1) else 0
 
     def _told_calls(self, index: int, pieces: Any, *, is_over: bool) -> list[dict[str, Any]]:
         calls = self._calls.get(index)
         if pieces and calls is None:
-            calls = self._calls[index] = StreamedCalls(self._chat.tool_names)
+            calls = self._calls[index] = StreamedCalls(self._operation.tool_names)
         if calls is None:
             return []
         told = calls.take(pieces) if pieces else []

@@ -3,7 +3,7 @@
 The estimate only sizes holds; what is billed is counted. It costs microseconds whatever the prompt is.
 """
 
-from headrace.gateway.dialects.chat_completions.request import ChatRequest
+from headrace.gateway.operations.operation import Operation
 from routing.catalog import Target
 
 # Until a model has shown its own: English prose runs at 4 to 4.5 bytes a token, code and CJK at about 3.
@@ -24,10 +24,10 @@ class Estimator:
     def bytes_per_token(self, tokenizer: str) -> float:
         return self._ratio.get(tokenizer, _FIRST)
 
-    def prompt_tokens(self, tokenizer: str, chat: ChatRequest) -> int:
+    def prompt_tokens(self, tokenizer: str, operation: Operation) -> int:
         """The estimated prompt, media and message frames included; at least 1."""
-        text = chat.content.text_bytes + chat.schema_bytes
-        return max(1, chat.content.other_tokens + round(text / self.bytes_per_token(tokenizer)))
+        text = operation.text_bytes + operation.schema_bytes
+        return max(1, operation.other_tokens + round(text / self.bytes_per_token(tokenizer)))
 
     def output_tokens(self, model: str, most: int) -> int:
         """What an answer that may have `most` tokens is likely to have: twice the model's average, to be careful."""
@@ -37,11 +37,11 @@ class Estimator:
         """Take one choice's length into the average."""
         self._output[model] = (1 - _WEIGHT) * self._output.get(model, _FIRST_OUTPUT) + _WEIGHT * tokens
 
-    def learn(self, tokenizer: str, chat: ChatRequest, prompt_tokens: int) -> None:
+    def learn(self, tokenizer: str, operation: Operation, prompt_tokens: int) -> None:
         """Take a reported prompt into the average."""
-        text = chat.content.text_bytes + chat.schema_bytes
-        tokens = prompt_tokens - chat.content.other_tokens
-        if text < 64 or tokens <= 0 or len(chat.content.modalities) > 1:
+        text = operation.text_bytes + operation.schema_bytes
+        tokens = prompt_tokens - operation.other_tokens
+        if text < 64 or tokens <= 0 or len(operation.modalities) > 1:
             return
         ratio = min(_MOST, max(_LEAST, text / tokens))
         self._ratio[tokenizer] = (1 - _WEIGHT) * self.bytes_per_token(tokenizer) + _WEIGHT * ratio

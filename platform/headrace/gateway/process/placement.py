@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable
 import redis.asyncio
 from django.conf import settings
 
-from headrace.gateway.dialects.chat_completions.request import ChatRequest
 from headrace.gateway.operations.estimate import Estimator
-from headrace.gateway.operations.prompt_text import opening, prompt_text
+from headrace.gateway.operations.operation import Operation
 from headrace.gateway.process import metrics
 from headrace.gateway.state.fit import default_output
 from headrace.gateway.state.request_state import Exchange
@@ -78,24 +77,24 @@ class Placing:
             turn += 1
             await asyncio.sleep(_REFRESH_SECONDS)
 
-    def want(self, route: Route, chat: ChatRequest, principal: Principal, prompt: int) -> Want:
+    def want(self, route: Route, operation: Operation, principal: Principal, prompt: int) -> Want:
         """What is to be placed: `prompt` is the estimate of its tokens."""
         scope = "" if route.cache_scope == "shared" else principal.tenant
-        most = chat.max_tokens or default_output(principal, route, chat.n)
-        output = chat.n * self._estimator.output_tokens(chat.model, most)
+        most = operation.max_tokens or default_output(principal, route, operation.n)
+        output = operation.n * self._estimator.output_tokens(operation.model, most)
         facts = Facts(
             prompt=prompt,
             output=most,
-            modalities=chat.content.modalities,
-            tools="tools" in chat.passed,
+            modalities=operation.modalities,
+            tools="tools" in operation.passed,
             tenant=principal.tenant,
             project=f"{principal.tenant}/{principal.project}",
             key=principal.key,
-            tier=chat.tier,
+            tier=operation.tier,
         )
-        chain = self._hasher.chain(prompt_text(chat), scope)
+        chain = self._hasher.chain(operation.prompt_text(), scope)
         whose = (principal.tenant, principal.key)
-        conversation = self._hasher.conversation(opening(chat), *whose) if route.draws else b""
+        conversation = self._hasher.conversation(operation.opening(), *whose) if route.draws else b""
         return Want(prompt, output, chain, facts, conversation)
 
     def rooms(self, choices: Iterable[Choice]) -> list[tuple[Meter, int]]:
@@ -141,9 +140,9 @@ class Placing:
             self.index.failed(sent)
             return
         counts = exchange.counts(self._estimator.bytes_per_token(exchange.tokenizer))
-        self._estimator.learn_output(exchange.chat.model, counts.output_tokens // exchange.chat.n)
+        self._estimator.learn_output(exchange.operation.model, counts.output_tokens // exchange.operation.n)
         if exchange.meter.has_cached and counts.input_tokens:
             predicted = self.index.reported(
                 sent, counts.input_tokens, counts.cached_input_tokens, int(time.time() * 1000)
             )
-            metrics.prefix(exchange.chat.model, choice.target.name, predicted, counts.cached_input_tokens)
+            metrics.prefix(exchange.operation.model, choice.target.name, predicted, counts.cached_input_tokens)

@@ -14,9 +14,8 @@ import redis
 import redis.asyncio
 
 from engines.errors import Died, Disconnected, Incomplete, Stale, Unreachable, UpstreamError
-from headrace.gateway.dialects.chat_completions.request import ChatRequest
 from headrace.gateway.errors import ApiError
-from headrace.gateway.operations.prompt_text import prompt_text
+from headrace.gateway.operations.operation import Operation
 from headrace.gateway.process import metrics
 from headrace.gateway.state.request_state import Exchange
 from routing.quarantine import MOST_PROMPTS, Quarantine
@@ -40,11 +39,11 @@ class SharedQuarantine:
         self._sending = asyncio.Lock()
         self._last = "0-0"
 
-    def require_allowed(self, principal: Principal, chat: ChatRequest) -> None:
+    def require_allowed(self, principal: Principal, operation: Operation) -> None:
         """Raises ApiError where the prompt broke engines and is refused."""
-        if not self._table.has_suspects(principal.tenant, chat.model):
+        if not self._table.has_suspects(principal.tenant, operation.model):
             return
-        wait = self._table.wait(self._digest(principal.tenant, chat))
+        wait = self._table.wait(self._digest(principal.tenant, operation))
         if wait > 0:
             raise ApiError(
                 "prompt_quarantined",
@@ -56,10 +55,10 @@ class SharedQuarantine:
     async def note_break(self, exchange: Exchange, replica: str) -> bool:
         """An engine broke at the exchange's prompt; whether the prompt is refused from now on, as all processes then
         know."""
-        tenant, model = exchange.principal.tenant, exchange.chat.model
+        tenant, model = exchange.principal.tenant, exchange.operation.model
         before = exchange.event.labels.get("engines_broken")
         exchange.event.labels["engines_broken"] = f"{before}; {replica}" if before else replica
-        digest = self._digest(tenant, exchange.chat)
+        digest = self._digest(tenant, exchange.operation)
         is_refused = self._table.note_break(digest, tenant, model, replica)
         self._unsent.append(
             {"digest": digest, "tenant": tenant, "model": model, "replica": replica, "origin": self._origin}
@@ -77,9 +76,9 @@ class SharedQuarantine:
 
     def note_answer(self, exchange: Exchange) -> None:
         """The exchange's prompt was answered whole."""
-        tenant, model = exchange.principal.tenant, exchange.chat.model
+        tenant, model = exchange.principal.tenant, exchange.operation.model
         if self._table.has_suspects(tenant, model):
-            digest = self._digest(tenant, exchange.chat)
+            digest = self._digest(tenant, exchange.operation)
             if self._table.forgive(digest):
                 self._unsent.append({"digest": digest, "origin": self._origin, "answered": "1"})
 
@@ -128,8 +127,8 @@ class SharedQuarantine:
         tenant, model, replica = (event.get(name, b"").decode() for name in (b"tenant", b"model", b"replica"))
         self._table.note_break(digest, tenant, model, replica, age=age)
 
-    def _digest(self, tenant: str, chat: ChatRequest) -> bytes:
-        return self._table.digest(tenant, chat.model, prompt_text(chat))
+    def _digest(self, tenant: str, operation: Operation) -> bytes:
+        return self._table.digest(tenant, operation.model, operation.prompt_text())
 
 
 class Breaks:

@@ -104,7 +104,7 @@ class _Parts:
 async def assemble(answer: Answer, exchange: Exchange, beside: Beside) -> WholeChoices:
     """The choices of a streamed `answer`, counted on the exchange's meter as they come; `beside` takes what is said
     beside them. Raises UpstreamError."""
-    framer, parts, choices = Framer(), dict[int, _Parts](), StreamedChoices(exchange.chat)
+    framer, parts, choices = Framer(), dict[int, _Parts](), StreamedChoices(exchange.operation)
     try:
         is_over = False
         while not is_over and (piece := await answer.read()):
@@ -115,7 +115,7 @@ async def assemble(answer: Answer, exchange: Exchange, beside: Beside) -> WholeC
             for data in framer.end():
                 _take(data, exchange, parts, choices, beside)
     except (EventTooLarge, msgspec.DecodeError, RecursionError) as error:
-        raise BadAnswer("an event that is not a chat's") from error
+        raise BadAnswer("an event that is not an operation's") from error
     if choices.failure is not None:
         exchange.finish_reason = choices.finish_word
         raise choices.failure

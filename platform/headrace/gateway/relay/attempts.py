@@ -88,7 +88,7 @@ async def answer_by_any(gateway: Gateway, exchange: Exchange, answer: Answering)
                 tried += [each for each in _own_engines(exchange) if each not in tried]
             if await breaks.note(error) or hung >= _MOST_HUNG:
                 raise _told(failures) from None
-            if exchange.has_first_byte or not is_retryable(error) or not exchange.chat.fallback:
+            if exchange.has_first_byte or not is_retryable(error) or not exchange.operation.fallback:
                 raise
             if next(next_places(gateway, exchange, tried), None) is None:
                 raise _told(failures) from None
@@ -110,7 +110,7 @@ def _may_ask_sibling(gateway: Gateway, exchange: Exchange, tried: list[Replica])
     The connection may have been stale, and the engine well; or the engine may have broken at the request: asked again
     it would break again.
     """
-    if not exchange.chat.fallback:
+    if not exchange.operation.fallback:
         return False
     found = next(next_places(gateway, exchange, tried), None)
     is_sibling = found is not None and found[0].target.name == exchange.target.name
@@ -185,7 +185,7 @@ def _interruption(exchange: Exchange) -> Exception | None:
 def _note(exchange: Exchange, error: UpstreamError) -> None:
     """For the record's labels: `attempts`, who failed and how; `reason`, the last engine's own words as far as they are
     fit to be told, which the log has too."""
-    renamed = {exchange.replica.upstream.model: exchange.chat.model}
+    renamed = {exchange.replica.upstream.model: exchange.operation.model}
     if error.reason and (told := fit_to_tell(error.reason, renamed=renamed)):
         error.told = exchange.event.labels["reason"] = told
         log.info("%s: %s says: %s", exchange.id, exchange.replica.name, told)

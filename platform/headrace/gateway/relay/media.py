@@ -27,7 +27,7 @@ _OF_ONE_FILE = re.compile(
 
 def judge_media(exchange: Exchange, error: UpstreamError) -> UpstreamError:
     """`error`, or, where the engine says by it that it takes no such media as the request has, the refusal that is."""
-    media = exchange.chat.content.modalities - {"text"}
+    media = exchange.operation.modalities - {"text"}
     if not media or not isinstance(error, Failed | Rejected | BadAnswer) or getattr(error, "kind", "") == "media":
         return error
     if not _NOT_TAKEN.search(error.reason) or _OF_ONE_FILE.search(error.reason):

@@ -22,11 +22,11 @@ _FULL_ASKED = 4
 
 
 def next_places(gateway: Gateway, exchange: Exchange, tried: list[Replica]) -> Iterator[Place]:
-    """Where it may go next: at other targets with what the chat is there, and within what was held for it."""
+    """Where it may go next: at other targets with what the operation is there, and within what was held for it."""
     found = places(
         gateway,
         exchange.principal,
-        exchange.chat,
+        exchange.operation,
         exchange.route,
         exchange.choice.want,
         refusals=[],

@@ -93,7 +93,7 @@ async def _copy(gateway: Gateway, exchange: Exchange, target: Target) -> str:
 
 
 def _places(gateway: Gateway, exchange: Exchange, target: Target) -> list[Place]:
-    fit = fitting(gateway, exchange.principal, exchange.chat, exchange.route, target) if target.replicas else None
+    fit = fitting(gateway, exchange.principal, exchange.operation, exchange.route, target) if target.replicas else None
     tenant = exchange.principal.tenant
     besides = frozenset(one.key for one in target.replicas if gateway.breakers.wait(one.key, tenant) > 0)
     choices = gateway.placing.selection.of_target(exchange.route, target, exchange.choice.want, besides=besides)
@@ -120,7 +120,7 @@ def _drafted(gateway: Gateway, exchange: Exchange, found: list[Place]) -> Exchan
     )
     return Exchange(
         request_id=request_id,
-        chat=msgspec.structs.replace(exchange.chat, stream=False, include_usage=False),
+        operation=msgspec.structs.replace(exchange.operation, stream=False, include_usage=False),
         principal=exchange.principal,
         # Where there is no room for it, or somebody waits, there is no copy.
         route=msgspec.structs.replace(exchange.route, queue_length=0),

@@ -40,14 +40,14 @@ class StreamedAnswer:
         self._comment: asyncio.Task[None] | None = None
         self._held: list[bytes] = []
         self._finished: set[int] = set()
-        self._read = StreamedChoices(exchange.chat)
+        self._read = StreamedChoices(exchange.operation)
         self._beside = Beside()
         self._end_by: float | None = None
         self._is_cut = False
         self._silent_since = time.monotonic()
         self._patience = gateway.headers_after
         self._frame = chunks.Frame(
-            exchange.id, int(time.time()), exchange.chat.model, usage=exchange.chat.include_usage
+            exchange.id, int(time.time()), exchange.operation.model, usage=exchange.operation.include_usage
         )
         exchange.on_silence = self._on_silence
 
@@ -55,7 +55,7 @@ class StreamedAnswer:
         """Relay the exchange's replica's answer until it is done. Raises engines.errors.UpstreamError."""
         self._held.clear()
         self._finished.clear()
-        self._read, self._beside = StreamedChoices(self._exchange.chat), Beside()
+        self._read, self._beside = StreamedChoices(self._exchange.operation), Beside()
         self._end_by = None
         self._is_asked = True
         self._answer = await open_upstream(self._gateway, self._exchange)
@@ -66,7 +66,7 @@ class StreamedAnswer:
         except EventTooLarge as error:
             raise BadAnswer(str(error)) from error
         except (msgspec.DecodeError, RecursionError) as error:
-            raise BadAnswer("an event that is not a chat's") from error
+            raise BadAnswer("an event that is not an operation's") from error
         if not self._exchange.has_first_byte:
             raise BadAnswer("an empty stream")
         if not self._is_finished:
@@ -115,7 +115,7 @@ class StreamedAnswer:
 
     @property
     def _is_finished(self) -> bool:
-        return len(self._finished) >= self._exchange.chat.n
+        return len(self._finished) >= self._exchange.operation.n
 
     def _event(self, data: bytes) -> bool:
         """Take one event of the upstream's; whether it was the last."""
@@ -215,7 +215,7 @@ class StreamedAnswer:
         self._exchange.on_silence = None
         beside = self._beside.rest()
         last = self._frame.event(b"[]", beside) if beside else b""
-        if self._exchange.chat.include_usage:
+        if self._exchange.operation.include_usage:
             last = self._frame.usage(as_openai(counts), beside)
         await self._write(last + chunks.DONE, more=False)
 

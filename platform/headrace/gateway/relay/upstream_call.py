@@ -27,7 +27,7 @@ _ERROR_BYTES = 64 * 1024  # an error that is larger is none that we know
 
 
 async def open_upstream(gateway: Gateway, exchange: Exchange) -> Answer:
-    """Send the chat to the exchange's replica, under a new name. Raises engines.errors.UpstreamError."""
+    """Send the operation to the exchange's replica, under a new name. Raises engines.errors.UpstreamError."""
     gateway.placing.sent(exchange)
     return await _send(gateway, exchange)
 
@@ -55,13 +55,13 @@ async def _send(gateway: Gateway, exchange: Exchange) -> Answer:
         # Engines match aborts by prefix: names of one length, random and never the client's, cannot hit each other.
         rid=secrets.token_hex(16),
         stream=exchange.streams_upstream,
-        n=exchange.chat.n,
+        n=exchange.operation.n,
         max_tokens=exchange.max_tokens,
         tenant=exchange.principal.tenant,
         priority=_LOWEST if exchange.event.kind == SHADOW else level_of(exchange.priority),
         salt=None if exchange.route.cache_scope == "shared" else exchange.principal.tenant,
     )
-    body = upstream.protocol.body(upstream, exchange.chat.upstream_fields(), exchange.attempt)
+    body = upstream.protocol.body(upstream, exchange.operation.upstream_fields(), exchange.attempt)
     if left_out := gateway.unwanted.of(exchange.replica.key) | exchange.left_out:
         leave_out(body, left_out)
     headers = upstream.protocol.headers(exchange.attempt)

@@ -178,7 +178,7 @@ class WholeAnswer:
         out = _Out(
             id=f"chatcmpl-{exchange.id}",
             created=int(time.time()),
-            model=exchange.chat.model,
+            model=exchange.operation.model,
             choices=self._raw_choices,
             usage=as_openai(counts),
         )

@@ -86,7 +86,7 @@ class Settler:
             used=_used(exchange, status, counts) | {COST: event.cost_nano or 0},
             taken=exchange.taken.as_json().decode(),
             event=event,
-            is_received=exchange.chat.stream,  # a whole answer is given once it is settled
+            is_received=exchange.operation.stream,  # a whole answer is given once it is settled
         )
         try:
             await deliver(self._redis, word)
@@ -108,15 +108,15 @@ class Settler:
             return
         if meter.has_output and not meter.is_reported and (texts := meter.texts) is not None:
             exchange.counted = await self._client.count(upstream, texts)
-        if exchange.counted_prompt is None and not meter.has_prompt and exchange.chat.content.is_text:
-            exchange.counted_prompt = await self._client.count_prompt(upstream, exchange.chat.upstream_fields())
+        if exchange.counted_prompt is None and not meter.has_prompt and exchange.operation.is_text:
+            exchange.counted_prompt = await self._client.count_prompt(upstream, exchange.operation.upstream_fields())
 
     def _tell(self, exchange: Exchange, event: UsageEvent, counts: Counts) -> None:
         if counts.source == "reported" and counts.input_tokens:
-            self._estimator.learn(exchange.tokenizer, exchange.chat, counts.input_tokens)
+            self._estimator.learn(exchange.tokenizer, exchange.operation, counts.input_tokens)
         seconds = time.monotonic() - exchange.admitted_at
         try:
-            metrics.observe(event, exchange.route, seconds=seconds, is_streamed=exchange.chat.stream)
+            metrics.observe(event, exchange.route, seconds=seconds, is_streamed=exchange.operation.stream)
             for which in sorted(exchange.meter.overrun):
                 log.warning("%s: %s gave or told more %s than was asked for", exchange.id, event.replica, which)
                 metrics.OVERRUNS.labels(event.model, event.target, which).inc()

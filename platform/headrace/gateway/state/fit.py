@@ -1,4 +1,4 @@
-"""A chat at one of the places it may go to."""
+"""An operation at one of the places it may go to."""
 
 import msgspec
 
@@ -9,7 +9,7 @@ from tenants.meters.meter import OUTPUT_TOKENS
 
 
 class Fit(msgspec.Struct, frozen=True):
-    """A chat at one target: its prompt there, estimated, and the max_tokens of each choice."""
+    """An operation at one target: its prompt there, estimated, and the max_tokens of each choice."""
 
     prompt: int
     max_tokens: int

@@ -13,8 +13,8 @@ from billing.usage import Progress, UsageEvent, iso, priced
 from engines.errors import TimedOut
 from engines.protocols import Attempt
 from headrace.gateway.answers.usage_meter import Counts, UsageMeter
-from headrace.gateway.dialects.chat_completions.request import ChatRequest
 from headrace.gateway.operations.estimate import tokenizer
+from headrace.gateway.operations.operation import Operation
 from headrace.gateway.state.charges import Quotes
 from headrace.gateway.state.fit import Place
 from routing.catalog import Route
@@ -48,7 +48,7 @@ class Exchange:
         self,
         *,
         request_id: UUID,
-        chat: ChatRequest,
+        operation: Operation,
         principal: Principal,
         route: Route,
         choice: Choice,
@@ -62,7 +62,7 @@ class Exchange:
         priority: str,
     ) -> None:
         self.id = str(request_id)
-        self.chat, self.principal, self.route = chat, principal, route
+        self.operation, self.principal, self.route = operation, principal, route
         self.choice, self.target, self.replica = choice, choice.target, choice.replica  # where it is
         self.taken, self.event = taken, event
         self.quotes = quotes  # by target's name: its price when the request was admitted, None = unpriced
@@ -117,12 +117,12 @@ class Exchange:
 
     def _new_meter(self) -> UsageMeter:
         return UsageMeter(
-            most_prompt=self.most_prompt, most_output=self.most_output, text_bytes=self.chat.content.text_bytes
+            most_prompt=self.most_prompt, most_output=self.most_output, text_bytes=self.operation.text_bytes
         )
 
     @property
     def most_output(self) -> int:
-        return self.chat.n * self.max_tokens
+        return self.operation.n * self.max_tokens
 
     @property
     def quote(self) -> Quote | None:
@@ -133,8 +133,8 @@ class Exchange:
     def streams_upstream(self) -> bool:
         """Whether its engine is asked for a stream: also for most whole answers (`Protocol.streams_whole`), and for all
         long ones."""
-        streams_whole = self.replica.upstream.protocol.streams_whole(self.chat.n) or self.is_long_whole
-        return self.chat.stream or (streams_whole and not self.takes_no_stream)
+        streams_whole = self.replica.upstream.protocol.streams_whole(self.operation.n) or self.is_long_whole
+        return self.operation.stream or (streams_whole and not self.takes_no_stream)
 
     @property
     def is_long_whole(self) -> bool:
@@ -159,13 +159,13 @@ class Exchange:
 
     def tpot_ms(self, output_tokens: int) -> float | None:
         """Milliseconds per output token after the first; None for an answer of one token, or one that came whole."""
-        if self.first_byte_at is None or self.last_byte_at is None or output_tokens < 2 or not self.chat.stream:
+        if self.first_byte_at is None or self.last_byte_at is None or output_tokens < 2 or not self.operation.stream:
             return None
         return round((self.last_byte_at - self.first_byte_at) * 1000 / (output_tokens - 1), 3)
 
     def counts(self, bytes_per_token: float) -> Counts:
         """What would be billed if it ended now."""
-        if self.is_reaped and not self.chat.stream:
+        if self.is_reaped and not self.operation.stream:
             return Counts()  # an answer that is not given any more
         protocol = self.replica.upstream.protocol
         if self.is_blind:
@@ -188,7 +188,7 @@ class Exchange:
         if self.attempt_at is None:
             return 0
         seconds = (self.left_at or time.monotonic()) - self.attempt_at
-        return min(self.most_output, ceil(self.chat.n * seconds * UNSEEN_TOKENS_PER_SECOND))
+        return min(self.most_output, ceil(self.operation.n * seconds * UNSEEN_TOKENS_PER_SECOND))
 
     def limited_input(self, counts: Counts) -> int:
         """What its input tokens/min keep of `counts`: a cached token weighs what its tenant's do."""
@@ -199,7 +199,7 @@ class Exchange:
         if not self.opened:
             return b""
         # Of a whole answer its client has nothing yet.
-        counts = self.counts(bytes_per_token) if self.chat.stream else Counts()
+        counts = self.counts(bytes_per_token) if self.operation.stream else Counts()
         return _encode(
             Progress(
                 input_tokens=counts.input_tokens,

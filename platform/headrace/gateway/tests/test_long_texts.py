@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from headrace.gateway.dialects.chat_completions import long_texts
 from headrace.gateway.dialects.chat_completions.request import parse
 from headrace.gateway.errors import ApiError
-from headrace.gateway.operations.prompt_text import prompt_text
 
 TEXTS = st.text(st.sampled_from('ab\\"\n\t/é€😀\u2028\ud7ff\0'), min_size=1, max_size=60)
 
@@ -46,7 +45,7 @@ def test_a_long_message_says_what_a_short_one_would(unit: str, is_ascii: bool) -
         {"role": "user", "content": "now"},
     ]
     chat = parse(json.dumps({"model": "m", "messages": messages}, ensure_ascii=is_ascii).encode(), [])
-    sent = json.loads(b"[" + prompt_text(chat) + b"]")
+    sent = json.loads(b"[" + chat.prompt_text() + b"]")
     assert sent == messages
     assert chat.content.text_bytes == 3 * len(text.encode()) + len("shortendnow")
 
@@ -74,5 +73,5 @@ def test_an_image_s_data_may_be_long() -> None:
     url = "data:image/png;base64," + "QUJD" * 200_000
     message = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}
     chat = parse(json.dumps({"model": "m", "messages": [message]}).encode(), [])
-    assert json.loads(b"[" + prompt_text(chat) + b"]") == [message]
+    assert json.loads(b"[" + chat.prompt_text() + b"]") == [message]
     assert chat.content.text_bytes == 0

@@ -3,7 +3,8 @@
 import msgspec
 
 from headrace.gateway.dialects.chat_completions.bounds import check_schema
-from headrace.gateway.dialects.chat_completions.messages import FunctionCall, Message, TextPart, ToolCall, check
+from headrace.gateway.dialects.chat_completions.messages import check
+from headrace.gateway.operations.messages import FunctionCall, Message, TextPart, ToolCall
 
 
 def test_the_parts_and_calls_of_one_message_are_checked_in_steps() -> None:

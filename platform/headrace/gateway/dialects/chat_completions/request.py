@@ -15,19 +15,16 @@ from headrace.gateway.dialects.chat_completions.bounds import (
 from headrace.gateway.dialects.chat_completions.field_rules import check_rules
 from headrace.gateway.dialects.chat_completions.fields import CHAT
 from headrace.gateway.dialects.chat_completions.long_texts import Cut
-from headrace.gateway.dialects.chat_completions.messages import BadMedia, Content, Messages, check, put_back
+from headrace.gateway.dialects.chat_completions.messages import BadMedia, check, put_back
 from headrace.gateway.dialects.chat_completions.neutral_values import NEUTRAL, as_whole_number, is_neutral
 from headrace.gateway.errors import ApiError
+from headrace.gateway.operations.chat import IGNORE_EOS, ChatOperation
+from headrace.gateway.operations.messages import Content, Messages
 from headrace.gateway.process.large_bodies import LargeBodies
 
 # With the client's own request id, this stays within what a record takes (16 KiB).
 _MOST_LABELS = 12 * 1024
-# Beyond the estimate's own few: ChatML takes 5, Llama's headers and gpt-oss' channels 6 to 8 a message.
-_FRAME_TOKENS = 12
-# The longest text that the templates of open models begin with by themselves has some 600 tokens (Mistral Small).
-_TEMPLATE_TOKENS = 2048
 _NO_TOOL = b'"none"'
-IGNORE_EOS = "ignore_eos"
 # OpenAI takes 0, which leaves the likeliest token; SGLang and vLLM want more than 0.
 _LEAST_TOP_P = msgspec.Raw(b"1e-06")
 _encode = msgspec.json.encode
@@ -40,74 +37,25 @@ _messages = msgspec.json.Decoder(Messages)
 _decoders = {name: msgspec.json.Decoder(field.type) for name, field in CHAT.items()}
 
 
-class ChatRequest(msgspec.Struct):
-    """A checked chat. `passed` are the client's own bytes of each field the engine acts on.
-
-    neutral: those of them that ask for nothing, and are left out where an engine does not know them.
-    max_tokens: None where the client left it out. schema_bytes: of tools and schemas, which are prompt too.
-    tier: what the header x-headrace-tier says, for the conditions of routes. fallback: whether another upstream may be
-    asked than the route's first for it.
-    """
-
-    model: str
-    content: Content
-    stream: bool
-    include_usage: bool
-    max_tokens: int | None
-    n: int
-    passed: dict[str, msgspec.Raw]
-    unknown: list[str]
-    labels: dict[str, str]
-    schema_bytes: int
-    neutral: frozenset[str] = frozenset()
-    tier: str = ""
-    fallback: bool = True
-
-    @property
-    def decisive(self) -> dict[str, msgspec.Raw]:
-        """The fields that change the answer, which an engine has to know."""
-        return {name: value for name, value in self.passed.items() if name not in self.neutral}
-
-    @property
-    def prompt_ceiling(self) -> int:
-        """The most tokens that the prompt can be: a token a byte, and more than templates add; media as estimated.
-
-        Templates put a frame around each message, write schemas out in lines, and may begin with a text of their own.
-        """
-        size = self.content.text_bytes + 2 * self.schema_bytes + self.content.other_tokens
-        return size + _FRAME_TOKENS * len(self.content.messages) + _TEMPLATE_TOKENS
-
-    @property
-    def tool_names(self) -> frozenset[str]:
-        """The names of the tools that may be called."""
-        tools = self.passed.get("tools")
-        return (
-            frozenset() if tools is None else frozenset(tool.function.name for tool in _decoders["tools"].decode(tools))
-        )
-
-    def upstream_fields(self) -> dict[str, Any]:
-        return {"messages": self.content.messages, **self.passed}
-
-
-def parse(body: bytes, media_hosts: list[str]) -> ChatRequest:
+def parse(body: bytes, media_hosts: list[str]) -> ChatOperation:
     """Check a chat request's body. Raises ApiError; unknown fields are listed, for the route to decide on."""
     steps = _parse(body, media_hosts)
     while True:
         try:
             next(steps)
         except StopIteration as done:
-            chat: ChatRequest = done.value
+            chat: ChatOperation = done.value
             return chat
 
 
-async def parse_by_turns(body: bytes, media_hosts: list[str], tenant: str, large: LargeBodies) -> ChatRequest:
+async def parse_by_turns(body: bytes, media_hosts: list[str], tenant: str, large: LargeBodies) -> ChatOperation:
     """As `parse`; a large body in steps, when it is its tenant's turn. Raises ApiError."""
     if len(body) <= SMALL_BODY:
         return parse(body, media_hosts)
     return await large.read(tenant, _parse(body, media_hosts))
 
 
-def _parse(body: bytes, media_hosts: list[str]) -> Generator[None, None, ChatRequest]:
+def _parse(body: bytes, media_hosts: list[str]) -> Generator[None, None, ChatOperation]:
     """Yields between steps of some milliseconds each."""
     cut = Cut(body, [])
     try:
@@ -128,7 +76,7 @@ def _parse(body: bytes, media_hosts: list[str]) -> Generator[None, None, ChatReq
         raise ApiError("invalid_request", f"The body is not a JSON object: {_told(error)}") from None
 
 
-def _check_all(body: bytes, media_hosts: list[str]) -> Generator[None, None, ChatRequest]:
+def _check_all(body: bytes, media_hosts: list[str]) -> Generator[None, None, ChatOperation]:
     if not body.isascii():
         body.decode()  # what goes on as it came is not decoded below
     raw = _shallow.decode(body)
@@ -170,7 +118,7 @@ def _check_all(body: bytes, media_hosts: list[str]) -> Generator[None, None, Cha
         raise ApiError(
             "invalid_request", "'stream_options' is only allowed when 'stream' is true.", param="stream_options"
         )
-    return ChatRequest(
+    return ChatOperation(
         model=values["model"],
         content=content,
         stream=stream,
