@@ -10,7 +10,7 @@ from headrace.gateway.errors import ApiError
 from headrace.gateway.operations.operation import Operation
 from headrace.gateway.state.charges import quotes_of, worst_cost
 from headrace.gateway.state.fit import Fit, Place, default_output
-from headrace.gateway.state.request_state import Exchange
+from headrace.gateway.state.request_state import RequestState
 from headrace.gateway.web_process import Gateway
 from routing.catalog import Route
 from tenants.keyring import Principal
@@ -41,7 +41,7 @@ def find_route(gateway: Gateway, principal: Principal, model: str) -> Route:
 
 async def admit(
     gateway: Gateway, principal: Principal, operation: Operation, *, labels: dict[str, str], priority: str
-) -> Exchange:
+) -> RequestState:
     """Take the request's worst case from every meter above its key, or raise ApiError having taken nothing.
 
     From a hard budget its prompt takes the most tokens that it can be, so that no number of them passes it. Where that
@@ -56,21 +56,21 @@ async def admit(
     found = await _near_the_end(gateway, principal, operation, route, found)
     counted: int | None = None
     for tries in range(1, _MOST_TRIES + 1):
-        exchange = _draft(gateway, principal, operation, labels, priority, route, found, is_counted=counted is not None)
-        exchange.counted_prompt = counted
+        request = _draft(gateway, principal, operation, labels, priority, route, found, is_counted=counted is not None)
+        request.counted_prompt = counted
         try:
-            exchange.levels = await hold(gateway, exchange, found)
-            return exchange
+            request.levels = await hold(gateway, request, found)
+            return request
         except NotHeld as said:
-            if counted is None and tries < _MOST_TRIES and _may_fit(exchange, said):
-                counted = await count_prompt(gateway, exchange.replica, operation)
+            if counted is None and tries < _MOST_TRIES and _may_fit(request, said):
+                counted = await count_prompt(gateway, request.replica, operation)
                 if counted is not None:
-                    target = exchange.choice.target
+                    target = request.choice.target
                     found = [(one, Fit(counted, fit.max_tokens)) for one, fit in found if one.target is target]
                     continue
-            most = _fitting_default(exchange, said)
+            most = _fitting_default(request, said)
             if most is None or tries == _MOST_TRIES:
-                raise refusal(exchange, said) from None
+                raise refusal(request, said) from None
             found = [(one, Fit(fit.prompt, min(fit.max_tokens, most))) for one, fit in found]
     raise AssertionError("the last try returns or raises")
 
@@ -104,7 +104,7 @@ def _draft(
     found: list[Place],
     *,
     is_counted: bool = False,
-) -> Exchange:
+) -> RequestState:
     """The request as it would be admitted now, to the first of `found` that has room. Raises ApiError.
 
     is_counted: whether its prompt is the engine's count, not an estimate.
@@ -142,7 +142,7 @@ def _draft(
         admitted_at=iso(now_ms),
         labels=operation.labels | labels,
     )
-    exchange = Exchange(
+    request = RequestState(
         request_id=request_id,
         operation=operation,
         principal=principal,
@@ -160,8 +160,8 @@ def _draft(
     if None in quotes.values():
         for budget in budgets:
             if budget.hard:
-                raise no_price(exchange, budget)
-    return exchange
+                raise no_price(request, budget)
+    return request
 
 
 def _prompt_bounds(
@@ -177,20 +177,18 @@ def _prompt_bounds(
     return held, held if is_hard and operation.is_text else max(ceiling, window)
 
 
-def _fitting_default(exchange: Exchange, said: NotHeld) -> int | None:
+def _fitting_default(request: RequestState, said: NotHeld) -> int | None:
     """The max_tokens that what is left of a budget pays for, where the client named none; None: it is refused."""
-    if exchange.operation.max_tokens is not None or not isinstance(said, Exhausted):
+    if request.operation.max_tokens is not None or not isinstance(said, Exhausted):
         return None
-    most = largest_output(exchange, said.left)
-    return most if _LEAST_DEFAULT <= most < exchange.max_tokens else None
+    most = largest_output(request, said.left)
+    return most if _LEAST_DEFAULT <= most < request.max_tokens else None
 
 
-def _may_fit(exchange: Exchange, said: NotHeld) -> bool:
+def _may_fit(request: RequestState, said: NotHeld) -> bool:
     """Whether a prompt smaller than was to be held might fit what refused: a budget, or for good a limit of tokens."""
     if isinstance(said, TooLarge):
         return said.meter.measure == INPUT_TOKENS
     # A max_tokens that no client named is cut to what fits beside the prompt, which may be little beside its ceiling.
-    output = (
-        exchange.most_output if exchange.operation.max_tokens is not None else _LEAST_DEFAULT * exchange.operation.n
-    )
-    return isinstance(said, Exhausted | Held) and worst_cost(exchange.quotes, 1, output) <= said.left
+    output = request.most_output if request.operation.max_tokens is not None else _LEAST_DEFAULT * request.operation.n
+    return isinstance(said, Exhausted | Held) and worst_cost(request.quotes, 1, output) <= said.left

@@ -1,7 +1,7 @@
 """The headers of an answer: where it went, and what is left of the caller's limits (the tightest scope)."""
 
 from headrace.gateway.errors import Headers
-from headrace.gateway.state.request_state import Exchange
+from headrace.gateway.state.request_state import RequestState
 from tenants.meters.holds import Level
 from tenants.meters.meter import INPUT_TOKENS, OUTPUT_TOKENS, REQUESTS
 
@@ -13,15 +13,15 @@ _NAMES = {
 }
 
 
-def answer_headers(exchange: Exchange) -> Headers:
+def answer_headers(request: RequestState) -> Headers:
     """x-headrace-* and x-ratelimit-*; a limit that no scope has gets no header."""
     headers: Headers = [
-        (b"x-headrace-target", exchange.target.name.encode()),
-        (b"x-headrace-fallback", b"%d" % exchange.event.fallback),
-        (b"x-headrace-cache", exchange.event.cache.encode()),
-        (b"x-headrace-queue-ms", b"%d" % exchange.event.queue_ms),
+        (b"x-headrace-target", request.target.name.encode()),
+        (b"x-headrace-fallback", b"%d" % request.event.fallback),
+        (b"x-headrace-cache", request.event.cache.encode()),
+        (b"x-headrace-queue-ms", b"%d" % request.event.queue_ms),
     ]
-    return headers + limit_headers(exchange.levels)
+    return headers + limit_headers(request.levels)
 
 
 def limit_headers(levels: list[Level]) -> Headers:

@@ -8,7 +8,7 @@ from headrace.gateway.admission.places import open_targets
 from headrace.gateway.errors import ApiError
 from headrace.gateway.process.room_lists import Lists
 from headrace.gateway.state.fit import Fit, Place
-from headrace.gateway.state.request_state import Exchange
+from headrace.gateway.state.request_state import RequestState
 from headrace.gateway.web_process import Gateway
 from routing.catalog import Replica, Target
 from tenants.meters.meter import Meter, room_key
@@ -21,8 +21,8 @@ class Offer:
     that drains, fails or goes is no place any more; one that comes is.
     """
 
-    def __init__(self, gateway: Gateway, exchange: Exchange, found: list[Place]) -> None:
-        self._gateway, self._exchange = gateway, exchange
+    def __init__(self, gateway: Gateway, request: RequestState, found: list[Place]) -> None:
+        self._gateway, self._request = gateway, request
         self._shape: Any = None
         self._names: list[str] = []
         rooms = gateway.placing.rooms(choice for choice, _ in found)
@@ -30,7 +30,7 @@ class Offer:
 
     @property
     def model(self) -> str:
-        return self._exchange.route.model
+        return self._request.route.model
 
     def look(self, fleet: Lists) -> bytes:
         """The names of its lists from now on, as the queue has them; b"" while none of its targets has changed."""
@@ -45,23 +45,23 @@ class Offer:
         return b"" if not names or before == self._names else _encode(self._names)
 
     def _targets(self) -> list[Target]:
-        exchange = self._exchange
+        request = self._request
         if (route := self._gateway.snapshot.catalog.routes.get(self.model)) is None:
             return []
         found = open_targets(
-            self._gateway, exchange.principal, exchange.operation, route, exchange.choice.want, first=exchange.target
+            self._gateway, request.principal, request.operation, route, request.choice.want, first=request.target
         )
         # Of a target that has come since nobody knows its price at the time of admission.
-        return [target for target, _ in found if target.name in exchange.quotes]
+        return [target for target, _ in found if target.name in request.quotes]
 
     def at(self, key: str) -> tuple[tuple[Meter, int], Place]:
         """The room of that key, with what is taken of it, and the place it is in. Raises ApiError where it is gone."""
         return self._places.get(key) or self._elsewhere(key)
 
     def _elsewhere(self, key: str) -> tuple[tuple[Meter, int], Place]:
-        gateway, exchange, want = self._gateway, self._exchange, self._exchange.choice.want
+        gateway, request, want = self._gateway, self._request, self._request.choice.want
         now = gateway.snapshot.catalog.routes.get(self.model)
-        for route in (now, exchange.route) if now else (exchange.route,):
+        for route in (now, request.route) if now else (request.route,):
             for target in route.targets:
                 for replica in target.replicas:
                     if room_key(replica.name) == key:
@@ -69,11 +69,11 @@ class Offer:
         raise ApiError("no_capacity", f"The replica that had room for '{want.facts.key}' is gone.", retry_after=1)
 
     def _place(self, target: Target, replica: Replica) -> tuple[tuple[Meter, int], Place]:
-        gateway, exchange = self._gateway, self._exchange
-        choice = gateway.placing.selection.choice_of(target, replica, exchange.choice.want)
+        gateway, request = self._gateway, self._request
+        choice = gateway.placing.selection.choice_of(target, replica, request.choice.want)
         found = open_targets(
-            gateway, exchange.principal, exchange.operation, exchange.route, exchange.choice.want, first=exchange.target
+            gateway, request.principal, request.operation, request.route, request.choice.want, first=request.target
         )
         fits = {one.name: fit for one, fit in found}
-        fit = fits.get(target.name) or Fit(exchange.prompt_estimate, exchange.max_tokens)
+        fit = fits.get(target.name) or Fit(request.prompt_estimate, request.max_tokens)
         return gateway.placing.rooms([choice])[0], (choice, fit)

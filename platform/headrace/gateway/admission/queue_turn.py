@@ -10,7 +10,7 @@ from headrace.gateway.admission.places import barred
 from headrace.gateway.errors import ApiError
 from headrace.gateway.process import metrics
 from headrace.gateway.state.fit import Place
-from headrace.gateway.state.request_state import Exchange
+from headrace.gateway.state.request_state import RequestState
 from headrace.gateway.web_process import Gateway
 from routing.catalog import Replica
 from routing.fairness.order import CLASSES, cost
@@ -39,86 +39,86 @@ def level_of(priority: str) -> int:
     return _LEVEL_STEP * (len(CLASSES) - 1 - CLASSES.index(priority))
 
 
-def waiter_of(gateway: Gateway, exchange: Exchange, found: list[Place], *, tried: Sequence[Replica] = ()) -> Waiter:
+def waiter_of(gateway: Gateway, request: RequestState, found: list[Place], *, tried: Sequence[Replica] = ()) -> Waiter:
     """How it waits if no replica of `found` has room. tried: replicas that are offered no more."""
-    want, who = exchange.choice.want, exchange.principal
+    want, who = request.choice.want, request.principal
     is_last_resort = bool(found) and not gateway.rooms.is_usable(found[0][0].replica)
     targets = (choice.target.name for choice, _ in found)
     return Waiter(
         tenant=who.tenant,
-        priority=exchange.priority,
+        priority=request.priority,
         cost=cost(want.prompt, want.output, who.weight),
         channel=gateway.queueing.channel,
         weight=who.weight,
-        patience=round(exchange.route.queue_timeout * 1000 * _PATIENCE),
-        most=exchange.route.queue_length,
+        patience=round(request.route.queue_timeout * 1000 * _PATIENCE),
+        most=request.route.queue_length,
         project=who.project,
         project_weight=who.project_weight,
         need=str(want.need(0)),
-        lists=gateway.rooms.names(exchange.route.model, targets, is_last_resort=is_last_resort),
+        lists=gateway.rooms.names(request.route.model, targets, is_last_resort=is_last_resort),
         barred=[room_key(name) for name in (*(replica.name for replica in tried), *barred(gateway, who, found))],
     )
 
 
-async def wait_for_room(gateway: Gateway, exchange: Exchange, found: list[Place]) -> None:
+async def wait_for_room(gateway: Gateway, request: RequestState, found: list[Place]) -> None:
     """Wait, no longer than the route allows, until a replica has room and it is the request's turn.
 
     found: the places it prefers.
     Raises ApiError when the time is over, or it had to make room in the queue. Whatever ends the wait, settling the
     request takes it out of the queue.
     """
-    began, route = time.monotonic(), exchange.route
-    before = exchange.event.queue_ms
-    most = min(route.queue_timeout - before / 1000, exchange.admitted_at + route.total_timeout - began)
-    offer = Offer(gateway, exchange, found)
+    began, route = time.monotonic(), request.route
+    before = request.event.queue_ms
+    most = min(route.queue_timeout - before / 1000, request.admitted_at + route.total_timeout - began)
+    offer = Offer(gateway, request, found)
     metrics.WAITING.labels(route.model).inc()
     try:
-        key = await gateway.queueing.room(exchange.id, seconds=max(0.0, most), offer=offer)
+        key = await gateway.queueing.room(request.id, seconds=max(0.0, most), offer=offer)
     except (redis.RedisError, Gone):
         raise ApiError("redis_unavailable", "Limits cannot be checked right now.", retry_after=1) from None
     finally:
         metrics.WAITING.labels(route.model).dec()
-        exchange.event.queue_ms = before + round((time.monotonic() - began) * 1000)
+        request.event.queue_ms = before + round((time.monotonic() - began) * 1000)
     if key is None:
-        raise busy(exchange)
+        raise busy(request)
     if key == EVICTED:
-        raise crowded_out(exchange)
+        raise crowded_out(request)
     room, place = offer.at(key)
-    exchange.taken.rooms, exchange.taken.room = [room], 0
-    take_place(gateway, exchange, place)
+    request.taken.rooms, request.taken.room = [room], 0
+    take_place(gateway, request, place)
 
 
-def take_place(gateway: Gateway, exchange: Exchange, place: Place) -> None:
-    """Have the exchange go to the place in which it was given room."""
+def take_place(gateway: Gateway, request: RequestState, place: Place) -> None:
+    """Have the request go to the place in which it was given room."""
     choice, fit = place
-    if choice is not exchange.choice:
-        max_tokens = min(fit.max_tokens, exchange.held_max_tokens)
-        exchange.go_to(choice, prompt_estimate=fit.prompt, max_tokens=max_tokens)
-    gateway.placing.took(exchange)
+    if choice is not request.choice:
+        max_tokens = min(fit.max_tokens, request.held_max_tokens)
+        request.go_to(choice, prompt_estimate=fit.prompt, max_tokens=max_tokens)
+    gateway.placing.took(request)
 
 
-def busy(exchange: Exchange) -> ApiError:
+def busy(request: RequestState) -> ApiError:
     """What a client is told that cannot wait, or has waited long enough."""
-    again = min(30.0, max(1.0, exchange.route.queue_timeout / 4))
+    again = min(30.0, max(1.0, request.route.queue_timeout / 4))
     return ApiError("no_capacity", "All replicas of this model are busy.", retry_after=again)
 
 
-def crowded_out(exchange: Exchange) -> ApiError:
+def crowded_out(request: RequestState) -> ApiError:
     """What a client is told whose request waited, until another's had more right to its place."""
-    again = min(30.0, max(1.0, exchange.route.queue_timeout / 4))
+    again = min(30.0, max(1.0, request.route.queue_timeout / 4))
     return ApiError(
         "rate_limit_exceeded",
-        f"The queue for '{exchange.operation.model}' is full, and this project or its tenant has more requests"
+        f"The queue for '{request.operation.model}' is full, and this project or its tenant has more requests"
         " waiting than others: this one, the newest of them, made room for another's. Try again later, or send fewer"
         " at a time.",
         retry_after=again,
     )
 
 
-def too_many(exchange: Exchange) -> ApiError:
+def too_many(request: RequestState) -> ApiError:
     """What a client is told whose tenant has its part of the queue already."""
     return ApiError(
         "rate_limit_exceeded",
-        f"The tenant has as many requests waiting for '{exchange.operation.model}' as may wait at a time.",
+        f"The tenant has as many requests waiting for '{request.operation.model}' as may wait at a time.",
         retry_after=1,
     )

@@ -7,7 +7,7 @@ from billing.budgets.book import Budget
 from headrace.gateway.admission.limit_headers import limit_headers
 from headrace.gateway.errors import ApiError
 from headrace.gateway.state.charges import worst_cost
-from headrace.gateway.state.request_state import Exchange
+from headrace.gateway.state.request_state import RequestState
 from tenants.meters.holds import Exhausted, Held, NotHeld, Rebuilding, TooLarge
 from tenants.meters.meter import CONCURRENCY, INPUT_TOKENS, OUTPUT_TOKENS, REQUESTS
 
@@ -19,14 +19,14 @@ _LIMIT_NAMES = {
 }
 
 
-def refusal(exchange: Exchange, said: NotHeld) -> ApiError:
+def refusal(request: RequestState, said: NotHeld) -> ApiError:
     """The error of a request that nothing was taken for."""
     meter, wait = said.meter, said.wait_ms / 1000
     match said:
         case Exhausted():
-            return _exhausted(exchange, said)
+            return _exhausted(request, said)
         case Held():
-            currency = exchange.principal.currency
+            currency = request.principal.currency
             return ApiError(
                 "budget_held",
                 f"The budget '{meter.scope}' has {money(said.left, currency)} left, but running requests hold so much"
@@ -51,18 +51,18 @@ def refusal(exchange: Exchange, said: NotHeld) -> ApiError:
             )
 
 
-def no_price(exchange: Exchange, budget: Budget) -> ApiError:
+def no_price(request: RequestState, budget: Budget) -> ApiError:
     """A hard budget cannot be kept where nobody knows what a request costs."""
     return ApiError(
         "no_price",
-        f"The model '{exchange.operation.model}' has no price in {exchange.principal.currency}, which the budget"
+        f"The model '{request.operation.model}' has no price in {request.principal.currency}, which the budget"
         f" '{budget.name}' wants.",
         param="model",
     )
 
 
-def _exhausted(exchange: Exchange, said: Exhausted) -> ApiError:
-    currency, most = exchange.principal.currency, largest_output(exchange, said.left)
+def _exhausted(request: RequestState, said: Exhausted) -> ApiError:
+    currency, most = request.principal.currency, largest_output(request, said.left)
     return ApiError(
         "budget_exhausted",
         f"The budget '{said.meter.scope}' has {money(said.left, currency)} left; this request may cost"
@@ -72,12 +72,12 @@ def _exhausted(exchange: Exchange, said: Exhausted) -> ApiError:
     )
 
 
-def largest_output(exchange: Exchange, left: int) -> int:
+def largest_output(request: RequestState, left: int) -> int:
     """The largest max_tokens with which the request costs at most `left` (1e-9 units) at worst; 0: none."""
-    least, above = 0, exchange.max_tokens
+    least, above = 0, request.max_tokens
     while least < above - 1:
         middle = (least + above) // 2
-        if worst_cost(exchange.quotes, exchange.held_prompt, exchange.operation.n * middle) <= left:
+        if worst_cost(request.quotes, request.held_prompt, request.operation.n * middle) <= left:
             least = middle
         else:
             above = middle

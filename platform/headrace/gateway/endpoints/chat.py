@@ -19,7 +19,7 @@ from headrace.gateway.relay.consumer import StreamingConsumer
 from headrace.gateway.relay.shadow import copy_to_shadows
 from headrace.gateway.relay.streamed_answer import StreamedAnswer
 from headrace.gateway.relay.whole_answer import WholeAnswer
-from headrace.gateway.state.request_state import ClientLeft, Exchange
+from headrace.gateway.state.request_state import ClientLeft, RequestState
 from headrace.gateway.web_process import Gateway
 from tenants.keyring import Principal
 
@@ -34,7 +34,7 @@ class ChatConsumer(StreamingConsumer):
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
         self._principal: Principal | None = None
-        self._exchange: Exchange | None = None
+        self._request: RequestState | None = None
 
     async def before_body(self) -> None:
         self.require_ready()
@@ -51,38 +51,36 @@ class ChatConsumer(StreamingConsumer):
         chat.tier = self.header(b"x-headrace-tier")[:64].decode("ascii", "replace")
         chat.fallback = fallback_of(self.header(FALLBACK).decode("latin-1"))
         priority = priority_of(self._principal.priority, self.header(PRIORITY).decode("latin-1"))
-        exchange = self._exchange = await admit(
-            gateway, self._principal, chat, labels=self._labels(), priority=priority
-        )
-        exchange.task, exchange.is_watched = asyncio.current_task(), self.drop is not None
-        self.request_id = exchange.id
-        gateway.pulse.add(exchange)
+        request = self._request = await admit(gateway, self._principal, chat, labels=self._labels(), priority=priority)
+        request.task, request.is_watched = asyncio.current_task(), self.drop is not None
+        self.request_id = request.id
+        gateway.pulse.add(request)
         kind = StreamedAnswer if chat.stream else WholeAnswer
-        answer = kind(self, gateway, exchange)
+        answer = kind(self, gateway, request)
         try:  # from here on whatever goes wrong settles: the pulse would renew the hold for ever
-            copy_to_shadows(gateway, exchange)
-            await answer_by_any(gateway, exchange, answer)
+            copy_to_shadows(gateway, request)
+            await answer_by_any(gateway, request, answer)
         except BaseException as error:
-            status, told = judge(exchange, error)
-            counts = await gateway.settler.finish(exchange, status, before=answer.hang_up())
+            status, told = judge(request, error)
+            counts = await gateway.settler.finish(request, status, before=answer.hang_up())
             if told is not None:
                 told.was_billed = counts.output_tokens > 0
                 await answer.fail(told)
-            elif exchange.interruption is None:
+            elif request.interruption is None:
                 raise  # the server ends us, not the client
         else:
-            counts = await gateway.settler.finish(exchange, "ok")
-            if exchange.is_reaped and not chat.stream:
+            counts = await gateway.settler.finish(request, "ok")
+            if request.is_reaped and not chat.stream:
                 # It is settled as one that got nothing, and its client may have asked again: nobody pays for this one.
                 await answer.fail(lease_lost())
             else:
                 await answer.complete(counts)
 
     def leave(self, work: "asyncio.Task[None]") -> None:
-        if self._exchange is None:
+        if self._request is None:
             work.cancel()
         else:
-            self._exchange.interrupt(ClientLeft())
+            self._request.interrupt(ClientLeft())
 
     def _labels(self) -> dict[str, str]:
         """The client's own request id, bounded, as a label of the record."""
@@ -90,12 +88,12 @@ class ChatConsumer(StreamingConsumer):
         return {"client_request_id": sent} if sent.isprintable() and sent else {}
 
 
-def judge(exchange: Exchange, error: BaseException) -> tuple[str, ApiError | None]:
-    """The status a failed exchange settles with, and what its client is told (None: nobody is there)."""
+def judge(request: RequestState, error: BaseException) -> tuple[str, ApiError | None]:
+    """The status a failed request settles with, and what its client is told (None: nobody is there)."""
     if isinstance(error, asyncio.CancelledError):
-        error = exchange.interruption or error
+        error = request.interruption or error
     if isinstance(error, UpstreamError):
-        exchange.event.labels["error"] = cause(error)
+        request.event.labels["error"] = cause(error)
     match error:
         case ClientLeft() | asyncio.CancelledError():
             return "cancelled", None
@@ -104,8 +102,8 @@ def judge(exchange: Exchange, error: BaseException) -> tuple[str, ApiError | Non
         case UpstreamError():
             return "error", from_upstream(error)
         case ApiError():
-            exchange.event.labels["error"] = error.code
+            request.event.labels["error"] = error.code
             return "error", error
         case _:
-            log.error("request %s failed", exchange.id, exc_info=error)
+            log.error("request %s failed", request.id, exc_info=error)
             return "error", ApiError("internal_error", "Headrace failed on this request.")

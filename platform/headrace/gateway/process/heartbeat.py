@@ -18,7 +18,7 @@ from billing.usage import SHADOW
 from engines.errors import TimedOut
 from headrace.gateway.errors import ApiError, lease_lost
 from headrace.gateway.operations.estimate import Estimator
-from headrace.gateway.state.request_state import ClientLeft, Exchange
+from headrace.gateway.state.request_state import ClientLeft, RequestState
 from tenants.meters import holds
 from tenants.meters.holds import Lost
 
@@ -37,7 +37,7 @@ class Pulse:
         self._redis = client
         self._estimator = estimator
         self._lease = lease_seconds
-        self._running: dict[str, Exchange] = {}
+        self._running: dict[str, RequestState] = {}
         self._is_renewing = True
         self._life = ""  # of the data in Redis: another's are not those our holds were in
         self._beat_at: float | None = None  # when deadlines were last looked at
@@ -47,11 +47,11 @@ class Pulse:
     def __len__(self) -> int:
         return len(self._running)
 
-    def add(self, exchange: Exchange) -> None:
-        self._running[exchange.id] = exchange
+    def add(self, request: RequestState) -> None:
+        self._running[request.id] = request
 
-    def remove(self, exchange: Exchange) -> None:
-        self._running.pop(exchange.id, None)
+    def remove(self, request: RequestState) -> None:
+        self._running.pop(request.id, None)
 
     def delivering(self, seconds: float) -> set[str]:
         """The replicas of which a stream made progress within the last `seconds`."""
@@ -71,16 +71,16 @@ class Pulse:
             if still > self._doubtful_after:
                 log.warning("the process stood still for %.1f s", still)
                 self._begin_confirming()
-                for exchange in self._running.values():
-                    exchange.excuse(still)
+                for request in self._running.values():
+                    request.excuse(still)
             self._beat_at = now
-            for exchange in list(self._running.values()):
-                reason = overdue(exchange, now)
+            for request in list(self._running.values()):
+                reason = overdue(request, now)
                 if isinstance(reason, TimedOut) and reason.which == "first_byte":
-                    exchange.expire(reason)
+                    request.expire(reason)
                 elif reason is not None:
-                    exchange.interrupt(reason)
-                elif (due := exchange.on_silence) is not None:
+                    request.interrupt(reason)
+                elif (due := request.on_silence) is not None:
                     due(now)
 
     # --- after a time in which the process stood still --------------------------------------------------------------
@@ -133,9 +133,9 @@ class Pulse:
                 last = time.monotonic()
             await self._renew_all(chosen)
 
-    async def _renew_all(self, exchanges: list[Exchange]) -> None:
-        for start in range(0, len(exchanges), _BATCH):
-            await self._renew(exchanges[start : start + _BATCH])
+    async def _renew_all(self, requests: list[RequestState]) -> None:
+        for start in range(0, len(requests), _BATCH):
+            await self._renew(requests[start : start + _BATCH])
 
     async def _is_another_life(self) -> bool:
         """Whether Redis has lost its data since this was last asked."""
@@ -146,14 +146,14 @@ class Pulse:
             return False
         return before not in {"", self._life}
 
-    async def _renew(self, exchanges: list[Exchange]) -> None:
-        progress = {each.id: self._progress(each) for each in exchanges}
-        steps = {each.id: each.step for each in exchanges}
+    async def _renew(self, requests: list[RequestState]) -> None:
+        progress = {each.id: self._progress(each) for each in requests}
+        steps = {each.id: each.step for each in requests}
         lease_ms = int(self._lease * 1000)
         try:
             states = await holds.renew(self._redis, lease_ms=lease_ms, progress=progress, steps=steps)
             # One without room waits for it, and has lost its place as well: its queue tells it so.
-            if lost := [each for each in exchanges if states[each.id] == "lost" and each.has_room]:
+            if lost := [each for each in requests if states[each.id] == "lost" and each.has_room]:
                 log.warning("Redis lost %d holds of running requests; they are put back", len(lost))
                 told = [_lost(each, progress[each.id], steps[each.id]) for each in lost]
                 states |= await holds.rehold(self._redis, lease_ms=lease_ms, lost=told)
@@ -165,54 +165,54 @@ class Pulse:
         if not self._is_renewing:
             log.warning("leases are renewed again")
         self._is_renewing = True
-        for exchange in exchanges:
-            exchange.announced = exchange.announced or progress[exchange.id] != b""
-            if states[exchange.id] in {"reaped", "ended"} and exchange.id in self._running:
-                exchange.is_reaped = exchange.is_reaped or not exchange.is_ending
-                exchange.interrupt(lease_lost())
+        for request in requests:
+            request.announced = request.announced or progress[request.id] != b""
+            if states[request.id] in {"reaped", "ended"} and request.id in self._running:
+                request.is_reaped = request.is_reaped or not request.is_ending
+                request.interrupt(lease_lost())
 
-    def _progress(self, exchange: Exchange) -> bytes:
+    def _progress(self, request: RequestState) -> bytes:
         try:
-            return exchange.progress(self._estimator.bytes_per_token(exchange.tokenizer))
+            return request.progress(self._estimator.bytes_per_token(request.tokenizer))
         except Exception:  # what one request's upstream claims must not cost all others their leases
-            log.exception("the progress of a request cannot be told: %s", exchange.id)
+            log.exception("the progress of a request cannot be told: %s", request.id)
             return b""
 
     def interrupt_all(self, *, copies_only: bool = False) -> None:
         """The process stops: end whatever still runs; or the shadow copies alone, which nobody waits for."""
-        for exchange in list(self._running.values()):
-            if copies_only and exchange.event.kind != SHADOW:
+        for request in list(self._running.values()):
+            if copies_only and request.event.kind != SHADOW:
                 continue
-            exchange.interrupt(ApiError("no_capacity", "The gateway is stopping.", retry_after=1))
+            request.interrupt(ApiError("no_capacity", "The gateway is stopping.", retry_after=1))
 
 
-def _lost(exchange: Exchange, progress: bytes, step: int) -> Lost:
-    record = _encode(exchange.event)
-    return Lost(request_id=exchange.id, taken=exchange.taken, record=record, progress=progress, step=step)
+def _lost(request: RequestState, progress: bytes, step: int) -> Lost:
+    record = _encode(request.event)
+    return Lost(request_id=request.id, taken=request.taken, record=record, progress=progress, step=step)
 
 
-def first_byte_seconds(exchange: Exchange) -> float:
+def first_byte_seconds(request: RequestState) -> float:
     """How long an attempt may take to its first byte: the route's time, and what reading a long prompt takes more.
 
     The first byte of an answer that the upstream sends whole comes when all of it is written.
     """
-    return exchange.prompt_seconds if exchange.streams_upstream else exchange.whole_seconds
+    return request.prompt_seconds if request.streams_upstream else request.whole_seconds
 
 
-def overdue(exchange: Exchange, now: float) -> Exception | None:
-    """Why `exchange` must end now; None while all its deadlines hold."""
-    route = exchange.route
-    if now - exchange.admitted_at > route.total_timeout:
+def overdue(request: RequestState, now: float) -> Exception | None:
+    """Why `request` must end now; None while all its deadlines hold."""
+    route = request.route
+    if now - request.admitted_at > route.total_timeout:
         return TimedOut("total")
-    if exchange.sending_since is not None:
+    if request.sending_since is not None:
         # While the client takes nothing, the upstream is not to blame for its silence. A server that watches its
         # connections sees whether the client takes some of it, and ends one that does not.
-        is_stalled = not exchange.is_watched and now - exchange.sending_since > settings.CLIENT_STALL_SECONDS
+        is_stalled = not request.is_watched and now - request.sending_since > settings.CLIENT_STALL_SECONDS
         return ClientLeft("stalled") if is_stalled else None
-    if exchange.attempt_at is None:
+    if request.attempt_at is None:
         return None
-    if not exchange.has_first_byte:
-        return TimedOut("first_byte") if now - exchange.attempt_at > first_byte_seconds(exchange) else None
-    if not exchange.streams_upstream:
+    if not request.has_first_byte:
+        return TimedOut("first_byte") if now - request.attempt_at > first_byte_seconds(request) else None
+    if not request.streams_upstream:
         return None
-    return TimedOut("between_events") if now - exchange.last_event_at > route.between_events_timeout else None
+    return TimedOut("between_events") if now - request.last_event_at > route.between_events_timeout else None

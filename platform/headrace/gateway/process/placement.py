@@ -11,7 +11,7 @@ from headrace.gateway.operations.estimate import Estimator
 from headrace.gateway.operations.operation import Operation
 from headrace.gateway.process import metrics
 from headrace.gateway.state.fit import default_output
-from headrace.gateway.state.request_state import Exchange
+from headrace.gateway.state.request_state import RequestState
 from routing.catalog import Route
 from routing.conditions import Facts
 from routing.held import HeldTokens
@@ -101,48 +101,48 @@ class Placing:
         """The room each choice's replica has, and how much of it the request takes."""
         return [(room_of(one.replica.name, one.candidate.capacity), one.need) for one in choices]
 
-    def took(self, exchange: Exchange) -> None:
-        """The exchange holds room of its replica, in Redis."""
-        if not exchange.has_room:
-            exchange.has_room = True
-            self.held.enter(exchange.choice.replica.name, exchange.choice.need)
-            exchange.work = exchange.choice.work
-            self.work.enter(exchange.choice.replica.name, exchange.work)
+    def took(self, request: RequestState) -> None:
+        """The request holds room of its replica, in Redis."""
+        if not request.has_room:
+            request.has_room = True
+            self.held.enter(request.choice.replica.name, request.choice.need)
+            request.work = request.choice.work
+            self.work.enter(request.choice.replica.name, request.work)
 
-    def sent(self, exchange: Exchange) -> None:
-        """The exchange's replica is about to be asked."""
-        choice = exchange.choice
-        if exchange.sent is not None:
+    def sent(self, request: RequestState) -> None:
+        """The request's replica is about to be asked."""
+        choice = request.choice
+        if request.sent is not None:
             return
         now = int(time.time() * 1000)
-        exchange.sent = self.index.sent(choice.replica.name, choice.want.chain, choice.want.prompt, now)
+        request.sent = self.index.sent(choice.replica.name, choice.want.chain, choice.want.prompt, now)
 
-    def began(self, exchange: Exchange) -> None:
+    def began(self, request: RequestState) -> None:
         """The first byte came: the prompt is read. May be repeated."""
-        read = Work(unread=exchange.work.unread)
-        exchange.work -= read
-        self.work.leave(exchange.replica.name, read)
+        read = Work(unread=request.work.unread)
+        request.work -= read
+        self.work.leave(request.replica.name, read)
 
-    def ended(self, exchange: Exchange) -> None:
+    def ended(self, request: RequestState) -> None:
         """The attempt is over: what it held is free, and what the engine said of its cache is learned.
 
         May be repeated."""
-        sent, choice = exchange.sent, exchange.choice
-        if exchange.has_room:
-            exchange.has_room = False
+        sent, choice = request.sent, request.choice
+        if request.has_room:
+            request.has_room = False
             self.held.leave(choice.replica.name, choice.need)
-            self.work.leave(choice.replica.name, exchange.work)
-            exchange.work = Work()
+            self.work.leave(choice.replica.name, request.work)
+            request.work = Work()
         if sent is None:
             return
-        exchange.sent = None
-        if not exchange.has_first_byte:
+        request.sent = None
+        if not request.has_first_byte:
             self.index.failed(sent)
             return
-        counts = exchange.counts(self._estimator.bytes_per_token(exchange.tokenizer))
-        self._estimator.learn_output(exchange.operation.model, counts.output_tokens // exchange.operation.n)
-        if exchange.meter.has_cached and counts.input_tokens:
+        counts = request.counts(self._estimator.bytes_per_token(request.tokenizer))
+        self._estimator.learn_output(request.operation.model, counts.output_tokens // request.operation.n)
+        if request.meter.has_cached and counts.input_tokens:
             predicted = self.index.reported(
                 sent, counts.input_tokens, counts.cached_input_tokens, int(time.time() * 1000)
             )
-            metrics.prefix(exchange.operation.model, choice.target.name, predicted, counts.cached_input_tokens)
+            metrics.prefix(request.operation.model, choice.target.name, predicted, counts.cached_input_tokens)

@@ -17,7 +17,7 @@ from engines.errors import Died, Disconnected, Incomplete, Stale, Unreachable, U
 from headrace.gateway.errors import ApiError
 from headrace.gateway.operations.operation import Operation
 from headrace.gateway.process import metrics
-from headrace.gateway.state.request_state import Exchange
+from headrace.gateway.state.request_state import RequestState
 from routing.quarantine import MOST_PROMPTS, Quarantine
 from tenants.keyring import Principal
 
@@ -52,33 +52,33 @@ class SharedQuarantine:
                 retry_after=wait,
             )
 
-    async def note_break(self, exchange: Exchange, replica: str) -> bool:
-        """An engine broke at the exchange's prompt; whether the prompt is refused from now on, as all processes then
+    async def note_break(self, request: RequestState, replica: str) -> bool:
+        """An engine broke at the request's prompt; whether the prompt is refused from now on, as all processes then
         know."""
-        tenant, model = exchange.principal.tenant, exchange.operation.model
-        before = exchange.event.labels.get("engines_broken")
-        exchange.event.labels["engines_broken"] = f"{before}; {replica}" if before else replica
-        digest = self._digest(tenant, exchange.operation)
+        tenant, model = request.principal.tenant, request.operation.model
+        before = request.event.labels.get("engines_broken")
+        request.event.labels["engines_broken"] = f"{before}; {replica}" if before else replica
+        digest = self._digest(tenant, request.operation)
         is_refused = self._table.note_break(digest, tenant, model, replica)
         self._unsent.append(
             {"digest": digest, "tenant": tenant, "model": model, "replica": replica, "origin": self._origin}
         )
         await self._send()
         if is_refused:
-            exchange.event.labels["quarantined"] = "yes"
+            request.event.labels["quarantined"] = "yes"
             metrics.QUARANTINED.set(self._table.refused)
             log.warning(
                 "a query of death: %s of tenant %s for %s broke %s; its prompt is refused for %.0f s",
-                exchange.id, tenant, model, exchange.event.labels["engines_broken"], self._table.wait(digest),
+                request.id, tenant, model, request.event.labels["engines_broken"], self._table.wait(digest),
             )  # fmt: skip
             await asyncio.sleep(REFRESH_SECONDS)  # so that the client's next try is refused wherever it comes
         return is_refused
 
-    def note_answer(self, exchange: Exchange) -> None:
-        """The exchange's prompt was answered whole."""
-        tenant, model = exchange.principal.tenant, exchange.operation.model
+    def note_answer(self, request: RequestState) -> None:
+        """The request's prompt was answered whole."""
+        tenant, model = request.principal.tenant, request.operation.model
         if self._table.has_suspects(tenant, model):
-            digest = self._digest(tenant, exchange.operation)
+            digest = self._digest(tenant, request.operation)
             if self._table.forgive(digest):
                 self._unsent.append({"digest": digest, "origin": self._origin, "answered": "1"})
 
@@ -134,26 +134,26 @@ class SharedQuarantine:
 class Breaks:
     """The engines that broke at one request."""
 
-    def __init__(self, quarantine: SharedQuarantine, exchange: Exchange) -> None:
-        self._quarantine, self._exchange = quarantine, exchange
+    def __init__(self, quarantine: SharedQuarantine, request: RequestState) -> None:
+        self._quarantine, self._request = quarantine, request
         self._doubted: str | None = None  # a replica whose connection was lost, perhaps before it had the request
         self.is_doubt_used = False
 
     async def note(self, error: UpstreamError) -> bool:
         """An attempt failed by `error`; whether no engine may be asked any more."""
-        exchange = self._exchange
-        replica = exchange.replica.name
+        request = self._request
+        replica = request.replica.name
         if isinstance(error, Stale) and not self.is_doubt_used:
             self._doubted, self.is_doubt_used = replica, True
             return False
-        if not is_break(error, is_out=exchange.attempt is not None and exchange.attempt.is_out):
+        if not is_break(error, is_out=request.attempt is not None and request.attempt.is_out):
             return False
         self.is_doubt_used = True  # engines break at this request: no further loss is an old connection's
         is_over = False
         if self._doubted not in {None, replica}:
-            is_over = await self._quarantine.note_break(exchange, str(self._doubted))
+            is_over = await self._quarantine.note_break(request, str(self._doubted))
         self._doubted = None
-        return await self._quarantine.note_break(exchange, replica) or is_over
+        return await self._quarantine.note_break(request, replica) or is_over
 
 
 def is_break(error: UpstreamError, *, is_out: bool) -> bool:

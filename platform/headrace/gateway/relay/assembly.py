@@ -12,7 +12,7 @@ from headrace.gateway.answers import chunks
 from headrace.gateway.answers.extra_fields import Beside
 from headrace.gateway.answers.streamed_choices import StreamedChoices
 from headrace.gateway.answers.whole_choices import WholeChoices, normalise
-from headrace.gateway.state.request_state import Exchange
+from headrace.gateway.state.request_state import RequestState
 
 # After [DONE] there are only the last bytes of HTTP; read, they let the connection serve the next request.
 _LAST_BYTES_SECONDS = 0.05
@@ -101,48 +101,48 @@ class _Parts:
         }
 
 
-async def assemble(answer: Answer, exchange: Exchange, beside: Beside) -> WholeChoices:
-    """The choices of a streamed `answer`, counted on the exchange's meter as they come; `beside` takes what is said
+async def assemble(answer: Answer, request: RequestState, beside: Beside) -> WholeChoices:
+    """The choices of a streamed `answer`, counted on the request's meter as they come; `beside` takes what is said
     beside them. Raises UpstreamError."""
-    framer, parts, choices = Framer(), dict[int, _Parts](), StreamedChoices(exchange.operation)
+    framer, parts, choices = Framer(), dict[int, _Parts](), StreamedChoices(request.operation)
     try:
         is_over = False
         while not is_over and (piece := await answer.read()):
-            is_over = any(_take(data, exchange, parts, choices, beside) for data in framer.feed(piece))
+            is_over = any(_take(data, request, parts, choices, beside) for data in framer.feed(piece))
         if is_over:
             await answer.drained(_LAST_BYTES_SECONDS, _LAST_BYTES)
         else:
             for data in framer.end():
-                _take(data, exchange, parts, choices, beside)
+                _take(data, request, parts, choices, beside)
     except (EventTooLarge, msgspec.DecodeError, RecursionError) as error:
         raise BadAnswer("an event that is not an operation's") from error
     if choices.failure is not None:
-        exchange.finish_reason = choices.finish_word
+        request.finish_reason = choices.finish_word
         raise choices.failure
     made = normalise([parts[index].as_choice(index) for index in sorted(parts)])
     # Its words are those of the schema by now; the engine's own is what goes on record.
     return WholeChoices(made.choices, made.raw, [word and (choices.finish_word or word) for word in made.words])
 
 
-def _take(data: bytes, exchange: Exchange, parts: dict[int, _Parts], read: StreamedChoices, beside: Beside) -> bool:
+def _take(data: bytes, request: RequestState, parts: dict[int, _Parts], read: StreamedChoices, beside: Beside) -> bool:
     """Take one event; whether it was the last."""
     if chunks.is_done(data):
         return True
     if chunks.says_nothing(data):
         return False
     chunk = chunks.read(data)
-    is_begun = exchange.has_first_byte
+    is_begun = request.has_first_byte
     chunks.raise_failure(chunk, data)
     choices, raw = read.read(bytes(chunk.choices), is_begun=is_begun)
-    chunks.count(chunk, data, choices, exchange.meter)
+    chunks.count(chunk, data, choices, request.meter)
     beside.take(chunk)
     wholes = msgspec.json.decode(raw) or ()
     texts = chunks.outputs(choices, chunk, is_begun=is_begun)
     for choice, text, whole in zip(choices, texts, wholes, strict=True):
         if text:
-            exchange.meter.delivered(text, choice.index)
-        if (text or choice.finish_reason) and not exchange.has_first_byte:
-            exchange.start_answer(time.monotonic())
-        exchange.last_byte_at = exchange.last_event_at = time.monotonic()
+            request.meter.delivered(text, choice.index)
+        if (text or choice.finish_reason) and not request.has_first_byte:
+            request.start_answer(time.monotonic())
+        request.last_byte_at = request.last_event_at = time.monotonic()
         parts.setdefault(choice.index, _Parts()).add(whole)
     return False

@@ -22,7 +22,7 @@ from headrace.gateway.relay.media import judge_media
 from headrace.gateway.relay.rerouting import move, next_places, wait
 from headrace.gateway.relay.upstream_call import may_be_left_out
 from headrace.gateway.relay.upstream_faults import blame
-from headrace.gateway.state.request_state import Exchange
+from headrace.gateway.state.request_state import RequestState
 from headrace.gateway.web_process import Gateway
 from routing.catalog import Replica
 
@@ -40,86 +40,86 @@ class Answering(Protocol):
     """An answer, streamed or whole, that can be attempted again until its first byte."""
 
     async def attempt(self) -> None:
-        """Get the answer from the exchange's replica. Raises UpstreamError."""
+        """Get the answer from the request's replica. Raises UpstreamError."""
 
     async def give_up(self, error: UpstreamError) -> None:
         """End an attempt that failed by `error`; on return it is closed."""
 
 
-async def answer_by_any(gateway: Gateway, exchange: Exchange, answer: Answering) -> None:
-    """Have the answer given by the exchange's replica, once it has room, or, before the first byte, by another.
+async def answer_by_any(gateway: Gateway, request: RequestState, answer: Answering) -> None:
+    """Have the answer given by the request's replica, once it has room, or, before the first byte, by another.
 
     Raises UpstreamError: the most telling of the failures; ApiError where the request cannot go on.
     """
-    if exchange.waits_for:
-        await wait_for_room(gateway, exchange, exchange.waits_for)
-    gateway.retries.note_request(exchange.route.model, exchange.principal.tenant)
+    if request.waits_for:
+        await wait_for_room(gateway, request, request.waits_for)
+    gateway.retries.note_request(request.route.model, request.principal.tenant)
     failures: list[UpstreamError] = []
     tried: list[Replica] = []
-    first = exchange.target
-    breaks = Breaks(gateway.quarantine, exchange)
+    first = request.target
+    breaks = Breaks(gateway.quarantine, request)
     hung = late = 0  # attempts that got nothing from engines which answered others; from any
     while True:
-        tried.append(exchange.replica)
+        tried.append(request.replica)
         try:
-            await _attempt(gateway, exchange, answer)
-            gateway.quarantine.note_answer(exchange)
+            await _attempt(gateway, request, answer)
+            gateway.quarantine.note_answer(request)
             return
         except UpstreamError as error:
             is_doubtful = isinstance(error, Stale) and not breaks.is_doubt_used
-            if is_doubtful and not _may_ask_sibling(gateway, exchange, tried):
+            if is_doubtful and not _may_ask_sibling(gateway, request, tried):
                 await breaks.note(error)
                 continue  # once more, on a fresh connection
-            _note(exchange, error)
-            if refused := may_be_left_out(gateway, exchange, error):
-                exchange.left_out |= refused
+            _note(request, error)
+            if refused := may_be_left_out(gateway, request, error):
+                request.left_out |= refused
                 await answer.give_up(error)
                 continue  # once more, without what only we added
             is_for_all = isinstance(error, Rejected) and error.kind != "media"
-            if is_for_all and failures and exchange.target != first:
+            if is_for_all and failures and request.target != first:
                 raise _told(failures) from None  # what another target refuses, the first might have taken
             failures.append(error)
             if not is_for_all and isinstance(error, Rejected):
-                tried += [each for each in exchange.target.replicas if each not in tried]  # they serve the same model
+                tried += [each for each in request.target.replicas if each not in tried]  # they serve the same model
             is_late = isinstance(error, TimedOut) and error.which == "first_byte"
-            hung += is_late and gateway.own_faults.answers(exchange.replica.key)
+            hung += is_late and gateway.own_faults.answers(request.replica.key)
             late += is_late
             if late >= _MOST_HUNG:
-                tried += [each for each in _own_engines(exchange) if each not in tried]
+                tried += [each for each in _own_engines(request) if each not in tried]
             if await breaks.note(error) or hung >= _MOST_HUNG:
                 raise _told(failures) from None
-            if exchange.has_first_byte or not is_retryable(error) or not exchange.operation.fallback:
+            if request.has_first_byte or not is_retryable(error) or not request.operation.fallback:
                 raise
-            if next(next_places(gateway, exchange, tried), None) is None:
+            if next(next_places(gateway, request, tried), None) is None:
                 raise _told(failures) from None
             is_paid = is_doubtful or isinstance(error, LeftAlone)
-            if not is_paid and not gateway.retries.take(exchange.route.model, exchange.principal.tenant):
+            if not is_paid and not gateway.retries.take(request.route.model, request.principal.tenant):
                 metrics.RETRIES.labels("no_budget").inc()
                 raise _told(failures) from None
-            exchange.attempt_at = None  # its time is over, once: the next attempt's has not begun
+            request.attempt_at = None  # its time is over, once: the next attempt's has not begun
             await answer.give_up(error)
-        if not await move(gateway, exchange, tried) and not await wait(gateway, exchange, tried):
+        if not await move(gateway, request, tried) and not await wait(gateway, request, tried):
             metrics.RETRIES.labels("no_room").inc()
             raise _told(failures)
         metrics.RETRIES.labels("sent").inc()
 
 
-def _may_ask_sibling(gateway: Gateway, exchange: Exchange, tried: list[Replica]) -> bool:
+def _may_ask_sibling(gateway: Gateway, request: RequestState, tried: list[Replica]) -> bool:
     """Whether a request whose connection was lost goes to another replica of its target; if so, the retry is counted.
 
     The connection may have been stale, and the engine well; or the engine may have broken at the request: asked again
     it would break again.
     """
-    if not exchange.operation.fallback:
+    if not request.operation.fallback:
         return False
-    found = next(next_places(gateway, exchange, tried), None)
-    is_sibling = found is not None and found[0].target.name == exchange.target.name
-    return is_sibling and gateway.retries.take(exchange.route.model, exchange.principal.tenant)
+    found = next(next_places(gateway, request, tried), None)
+    is_sibling = found is not None and found[0].target.name == request.target.name
+    return is_sibling and gateway.retries.take(request.route.model, request.principal.tenant)
 
 
-def _own_engines(exchange: Exchange) -> list[Replica]:
+def _own_engines(request: RequestState) -> list[Replica]:
     """The replicas that a request may hang: a provider's servers are its own business."""
-    replicas = [each for target in exchange.route.targets for each in target.replicas]
+    replicas = [each for target in request.route.targets for each in target.replicas]
     return [each for each in replicas if not each.upstream.protocol.is_hosted]
 
 
@@ -130,8 +130,8 @@ def is_retryable(error: UpstreamError) -> bool:
     return not (isinstance(error, TimedOut) and error.which == "total")
 
 
-async def _attempt(gateway: Gateway, exchange: Exchange, answer: Answering) -> None:
-    name, key, tenant = exchange.replica.name, exchange.replica.key, exchange.principal.tenant
+async def _attempt(gateway: Gateway, request: RequestState, answer: Answering) -> None:
+    name, key, tenant = request.replica.name, request.replica.key, request.principal.tenant
     leave = gateway.breakers.enter(key, tenant)
     if leave is None:
         raise LeftAlone("by its breaker", retry_after=gateway.breakers.wait(key, tenant))
@@ -143,55 +143,55 @@ async def _attempt(gateway: Gateway, exchange: Exchange, answer: Answering) -> N
         is_begun = True
         leave.answered()
         gateway.silences.answered(key, tenant)
-        if exchange.left_out:
-            gateway.unwanted.learn(key, exchange.left_out)
-        elif exchange.streams_upstream:
+        if request.left_out:
+            gateway.unwanted.learn(key, request.left_out)
+        elif request.streams_upstream:
             gateway.unwanted.note_accepted(key)
         gateway.own_faults.answered(key, tenant)
-        gateway.placing.began(exchange)
+        gateway.placing.began(request)
 
-    exchange.on_first_byte = answered
+    request.on_first_byte = answered
     try:
         await answer.attempt()
         leave.succeeded()
         gateway.own_faults.completed(key, tenant)
         gateway.outcomes.answered(name)
     except asyncio.CancelledError:
-        error = _interruption(exchange)
+        error = _interruption(request)
         if isinstance(error, TimedOut):
-            blame(gateway, exchange, leave, error, is_begun=is_begun)
-        if error is None or error is exchange.interruption:
+            blame(gateway, request, leave, error, is_begun=is_begun)
+        if error is None or error is request.interruption:
             raise
         raise error from None
     except UpstreamError as caught:
-        failure = judge_media(exchange, caught)
-        blame(gateway, exchange, leave, failure, is_begun=is_begun)
+        failure = judge_media(request, caught)
+        blame(gateway, request, leave, failure, is_begun=is_begun)
         raise failure from caught.__cause__
     finally:
-        exchange.on_first_byte = None
+        request.on_first_byte = None
         leave.left()
 
 
-def _interruption(exchange: Exchange) -> Exception | None:
+def _interruption(request: RequestState) -> Exception | None:
     """Why the attempt was cancelled: the whole request is ended, or its time to the first byte is over."""
-    expiry, exchange.expiry = exchange.expiry, None
-    if exchange.interruption is not None:
-        return exchange.interruption
-    if expiry is None or exchange.task is None or exchange.task.uncancel() > 0:
+    expiry, request.expiry = request.expiry, None
+    if request.interruption is not None:
+        return request.interruption
+    if expiry is None or request.task is None or request.task.uncancel() > 0:
         return None  # the server itself cancels us
     return expiry
 
 
-def _note(exchange: Exchange, error: UpstreamError) -> None:
+def _note(request: RequestState, error: UpstreamError) -> None:
     """For the record's labels: `attempts`, who failed and how; `reason`, the last engine's own words as far as they are
     fit to be told, which the log has too."""
-    renamed = {exchange.replica.upstream.model: exchange.operation.model}
+    renamed = {request.replica.upstream.model: request.operation.model}
     if error.reason and (told := fit_to_tell(error.reason, renamed=renamed)):
-        error.told = exchange.event.labels["reason"] = told
-        log.info("%s: %s says: %s", exchange.id, exchange.replica.name, told)
-    said = f"{exchange.replica.name}: {cause(error)}"
-    before = exchange.event.labels.get("attempts")
-    exchange.event.labels["attempts"] = (f"{before}; {said}" if before else said)[:1024]
+        error.told = request.event.labels["reason"] = told
+        log.info("%s: %s says: %s", request.id, request.replica.name, told)
+    said = f"{request.replica.name}: {cause(error)}"
+    before = request.event.labels.get("attempts")
+    request.event.labels["attempts"] = (f"{before}; {said}" if before else said)[:1024]
 
 
 def cause(error: UpstreamError) -> str:

@@ -7,7 +7,7 @@ says nothing of the engine.
 import re
 
 from engines.errors import BadAnswer, Failed, Rejected, UpstreamError
-from headrace.gateway.state.request_state import Exchange
+from headrace.gateway.state.request_state import RequestState
 
 # What engines call each kind, and that they do not take it. A word on a file's form is about that one file.
 _KINDS = {
@@ -25,9 +25,9 @@ _OF_ONE_FILE = re.compile(
 )
 
 
-def judge_media(exchange: Exchange, error: UpstreamError) -> UpstreamError:
+def judge_media(request: RequestState, error: UpstreamError) -> UpstreamError:
     """`error`, or, where the engine says by it that it takes no such media as the request has, the refusal that is."""
-    media = exchange.operation.modalities - {"text"}
+    media = request.operation.modalities - {"text"}
     if not media or not isinstance(error, Failed | Rejected | BadAnswer) or getattr(error, "kind", "") == "media":
         return error
     if not _NOT_TAKEN.search(error.reason) or _OF_ONE_FILE.search(error.reason):

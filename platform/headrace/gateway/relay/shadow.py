@@ -24,7 +24,7 @@ from headrace.gateway.process import metrics
 from headrace.gateway.relay.consumer import StreamingConsumer
 from headrace.gateway.relay.whole_answer import WholeAnswer
 from headrace.gateway.state.fit import Place
-from headrace.gateway.state.request_state import ClientLeft, Exchange
+from headrace.gateway.state.request_state import ClientLeft, RequestState
 from headrace.gateway.web_process import Gateway
 from routing.catalog import Target
 from routing.fairness.order import CLASSES
@@ -38,39 +38,39 @@ _ZERO = Decimal(0)
 _FREE = Quote("", Rates(_ZERO, _ZERO, _ZERO))
 
 
-def copy_to_shadows(gateway: Gateway, exchange: Exchange) -> None:
+def copy_to_shadows(gateway: Gateway, request: RequestState) -> None:
     """Begin the copies that the route wants of an admitted request."""
-    if gateway.is_stopping or all(target.shadow is None for target in exchange.route.targets):
+    if gateway.is_stopping or all(target.shadow is None for target in request.route.targets):
         return
-    for target in gateway.placing.selection.match(exchange.route, exchange.choice.want).shadows:
+    for target in gateway.placing.selection.match(request.route, request.choice.want).shadows:
         if gateway.shadows >= _MOST:
             metrics.SHADOWS.labels("left_out").inc()
         else:
             gateway.shadows += 1
-            gateway.background(_copied(gateway, exchange, target))
+            gateway.background(_copied(gateway, request, target))
 
 
-async def _copied(gateway: Gateway, exchange: Exchange, target: Target) -> None:
+async def _copied(gateway: Gateway, request: RequestState, target: Target) -> None:
     try:
-        metrics.SHADOWS.labels(await _copy(gateway, exchange, target)).inc()
+        metrics.SHADOWS.labels(await _copy(gateway, request, target)).inc()
     except (ApiError, NotHeld):
         metrics.SHADOWS.labels("left_out").inc()  # it does not fit there, or there is no room
     finally:
         gateway.shadows -= 1
 
 
-async def _copy(gateway: Gateway, exchange: Exchange, target: Target) -> str:
+async def _copy(gateway: Gateway, request: RequestState, target: Target) -> str:
     """Run the copy to its end, and settle it; how it ended. Raises ApiError, NotHeld: it never began."""
-    found = _places(gateway, exchange, target)
+    found = _places(gateway, request, target)
     if not found:
         return "left_out"
-    copy = _drafted(gateway, exchange, found)
+    copy = _drafted(gateway, request, found)
     copy.levels = await hold(gateway, copy, found)
     copy.task = asyncio.current_task()
     gateway.pulse.add(copy)
-    exchange.copies.append(copy)
-    if isinstance(exchange.interruption, ClientLeft):
-        copy.interrupt(exchange.interruption)
+    request.copies.append(copy)
+    if isinstance(request.interruption, ClientLeft):
+        copy.interrupt(request.interruption)
     # Its answer is read and dropped: no consumer is ever written to.
     answer = WholeAnswer(cast(StreamingConsumer, None), gateway, copy)
     try:
@@ -87,43 +87,43 @@ async def _copy(gateway: Gateway, exchange: Exchange, target: Target) -> str:
             raise
         return status
     finally:
-        exchange.copies.remove(copy)
+        request.copies.remove(copy)
     await gateway.settler.finish(copy, "ok")
     return "ok"
 
 
-def _places(gateway: Gateway, exchange: Exchange, target: Target) -> list[Place]:
-    fit = fitting(gateway, exchange.principal, exchange.operation, exchange.route, target) if target.replicas else None
-    tenant = exchange.principal.tenant
+def _places(gateway: Gateway, request: RequestState, target: Target) -> list[Place]:
+    fit = fitting(gateway, request.principal, request.operation, request.route, target) if target.replicas else None
+    tenant = request.principal.tenant
     besides = frozenset(one.key for one in target.replicas if gateway.breakers.wait(one.key, tenant) > 0)
-    choices = gateway.placing.selection.of_target(exchange.route, target, exchange.choice.want, besides=besides)
+    choices = gateway.placing.selection.of_target(request.route, target, request.choice.want, besides=besides)
     return [(choice, fit) for choice in choices if fit is not None]
 
 
-def _drafted(gateway: Gateway, exchange: Exchange, found: list[Place]) -> Exchange:
+def _drafted(gateway: Gateway, request: RequestState, found: list[Place]) -> RequestState:
     choice, fit = found[0]
     now_ms = int(time.time() * 1000)
     request_id = new_request_id(now_ms)
     event = UsageEvent(
         request_id=str(request_id),
-        tenant=exchange.event.tenant,
-        project=exchange.event.project,
-        key=exchange.event.key,
-        model=exchange.event.model,
+        tenant=request.event.tenant,
+        project=request.event.project,
+        key=request.event.key,
+        model=request.event.model,
         target=choice.target.name,
         replica=choice.replica.name,
         kind=SHADOW,
-        currency=exchange.event.currency,
+        currency=request.event.currency,
         rates=_FREE.rates,
         admitted_at=iso(now_ms),
-        labels={"shadow_of": exchange.id},
+        labels={"shadow_of": request.id},
     )
-    return Exchange(
+    return RequestState(
         request_id=request_id,
-        operation=msgspec.structs.replace(exchange.operation, stream=False, include_usage=False),
-        principal=exchange.principal,
+        operation=msgspec.structs.replace(request.operation, stream=False, include_usage=False),
+        principal=request.principal,
         # Where there is no room for it, or somebody waits, there is no copy.
-        route=msgspec.structs.replace(exchange.route, queue_length=0),
+        route=msgspec.structs.replace(request.route, queue_length=0),
         priority=CLASSES[-1],
         choice=choice,
         taken=Taken([], {}, rooms=gateway.placing.rooms(one for one, _ in found)),
@@ -131,6 +131,6 @@ def _drafted(gateway: Gateway, exchange: Exchange, found: list[Place]) -> Exchan
         quotes={choice.target.name: _FREE},
         prompt_estimate=fit.prompt,
         held_prompt=fit.prompt,
-        most_prompt=max(fit.prompt, exchange.route.context_window),
+        most_prompt=max(fit.prompt, request.route.context_window),
         max_tokens=fit.max_tokens,
     )

@@ -17,7 +17,7 @@ from headrace.gateway.answers.usage_meter import Counts, as_openai
 from headrace.gateway.errors import ApiError
 from headrace.gateway.relay.consumer import StreamingConsumer
 from headrace.gateway.relay.upstream_call import may_run_on, no_stream, open_upstream, see_out
-from headrace.gateway.state.request_state import Exchange
+from headrace.gateway.state.request_state import RequestState
 from headrace.gateway.web_process import Gateway
 
 _EVENT_STREAM = [
@@ -33,32 +33,32 @@ _KEEP_ALIVE = b": keep-alive\n\n"
 class StreamedAnswer:
     """One streamed answer. An `attempt` relays all but the end; `complete` or `fail` says the end, once settled."""
 
-    def __init__(self, consumer: StreamingConsumer, gateway: Gateway, exchange: Exchange) -> None:
-        self._consumer, self._gateway, self._exchange = consumer, gateway, exchange
+    def __init__(self, consumer: StreamingConsumer, gateway: Gateway, request: RequestState) -> None:
+        self._consumer, self._gateway, self._request = consumer, gateway, request
         self._answer: Answer | None = None
         self._is_asked = False  # whether an upstream may be working on it
         self._comment: asyncio.Task[None] | None = None
         self._held: list[bytes] = []
         self._finished: set[int] = set()
-        self._read = StreamedChoices(exchange.operation)
+        self._read = StreamedChoices(request.operation)
         self._beside = Beside()
         self._end_by: float | None = None
         self._is_cut = False
         self._silent_since = time.monotonic()
         self._patience = gateway.headers_after
         self._frame = chunks.Frame(
-            exchange.id, int(time.time()), exchange.operation.model, usage=exchange.operation.include_usage
+            request.id, int(time.time()), request.operation.model, usage=request.operation.include_usage
         )
-        exchange.on_silence = self._on_silence
+        request.on_silence = self._on_silence
 
     async def attempt(self) -> None:
-        """Relay the exchange's replica's answer until it is done. Raises engines.errors.UpstreamError."""
+        """Relay the request's replica's answer until it is done. Raises engines.errors.UpstreamError."""
         self._held.clear()
         self._finished.clear()
-        self._read, self._beside = StreamedChoices(self._exchange.operation), Beside()
+        self._read, self._beside = StreamedChoices(self._request.operation), Beside()
         self._end_by = None
         self._is_asked = True
-        self._answer = await open_upstream(self._gateway, self._exchange)
+        self._answer = await open_upstream(self._gateway, self._request)
         if not self._answer.is_event_stream:
             raise await no_stream(self._answer)
         try:
@@ -67,14 +67,14 @@ class StreamedAnswer:
             raise BadAnswer(str(error)) from error
         except (msgspec.DecodeError, RecursionError) as error:
             raise BadAnswer("an event that is not an operation's") from error
-        if not self._exchange.has_first_byte:
+        if not self._request.has_first_byte:
             raise BadAnswer("an empty stream")
         if not self._is_finished:
             raise Incomplete("no finish_reason")
 
     async def _relay(self, answer: Answer) -> None:
         framer = Framer()
-        exchange = self._exchange
+        request = self._request
         while piece := await self._more(answer):
             if self._gateway.pulse.is_in_doubt():
                 await self._gateway.pulse.confirm()
@@ -92,7 +92,7 @@ class StreamedAnswer:
                 break
         await self._flush()
         self._leave(answer)
-        exchange.last_event_at = time.monotonic()
+        request.last_event_at = time.monotonic()
 
     async def _more(self, answer: Answer) -> bytes:
         """The next bytes; none at the end. Once every choice has finished, only its use and [DONE] may be missing: an
@@ -115,7 +115,7 @@ class StreamedAnswer:
 
     @property
     def _is_finished(self) -> bool:
-        return len(self._finished) >= self._exchange.operation.n
+        return len(self._finished) >= self._request.operation.n
 
     def _event(self, data: bytes) -> bool:
         """Take one event of the upstream's; whether it was the last."""
@@ -124,10 +124,10 @@ class StreamedAnswer:
         if chunks.says_nothing(data):
             return False
         chunk = chunks.read(data)
-        is_begun = self._exchange.has_first_byte
+        is_begun = self._request.has_first_byte
         chunks.raise_failure(chunk, data)
         choices, raw = self._read.read(bytes(chunk.choices), is_begun=is_begun)
-        chunks.count(chunk, data, choices, self._exchange.meter)
+        chunks.count(chunk, data, choices, self._request.meter)
         if choices:
             texts = chunks.outputs(choices, chunk, is_begun=is_begun)
             self._choices(choices, texts, raw, self._beside.next(chunk))
@@ -136,27 +136,27 @@ class StreamedAnswer:
         return False
 
     def _choices(self, choices: list[StreamedChoice], texts: list[str], raw: bytes, beside: bytes) -> None:
-        exchange = self._exchange
-        now = exchange.last_event_at = time.monotonic()
-        exchange.finish_reason = self._read.finish_word or exchange.finish_reason
+        request = self._request
+        now = request.last_event_at = time.monotonic()
+        request.finish_reason = self._read.finish_word or request.finish_reason
         if self._read.failure is not None:
             raise self._read.failure
         for choice, text in zip(choices, texts, strict=True):
             if text:
-                exchange.meter.delivered(text, choice.index)
+                request.meter.delivered(text, choice.index)
                 self._end_by = None
             if choice.finish_reason:
                 self._finished.add(choice.index)
             elif not text:
                 continue
-            if exchange.first_byte_at is None:
-                exchange.start_answer(now)
-            exchange.last_byte_at = now
+            if request.first_byte_at is None:
+                request.start_answer(now)
+            request.last_byte_at = now
         self._held.append(self._frame.event(raw, beside))
 
     async def _flush(self) -> None:
         """Send what is held; nothing before the first byte, so that a failure until then can have its own status."""
-        if not self._held or not self._exchange.has_first_byte:
+        if not self._held or not self._request.has_first_byte:
             return
         await self._end_comment()  # whoever is interrupted here still has what is held
         body = self._held[0] if len(self._held) == 1 else b"".join(self._held)
@@ -166,27 +166,27 @@ class StreamedAnswer:
     async def _write(self, body: bytes, *, more: bool = True) -> None:
         await self._end_comment()
         await self._send(body, more=more)
-        self._exchange.last_event_at = time.monotonic()
+        self._request.last_event_at = time.monotonic()
 
     async def _end_comment(self) -> None:
         """Wait until a comment that is being written has been."""
         if self._comment is not None:
-            self._exchange.sending_since = time.monotonic()
+            self._request.sending_since = time.monotonic()
             await asyncio.wait({self._comment})
             self._comment = None
 
     async def _send(self, body: bytes, *, more: bool = True) -> None:
-        exchange = self._exchange
-        exchange.sending_since = time.monotonic()
+        request = self._request
+        request.sending_since = time.monotonic()
         if not self._consumer.started:
-            await self._consumer.start(200, _EVENT_STREAM + answer_headers(exchange))
+            await self._consumer.start(200, _EVENT_STREAM + answer_headers(request))
         await self._consumer.write(body, more=more)
-        exchange.sending_since = None
+        request.sending_since = None
         self._silent_since = time.monotonic()
 
     def _on_silence(self, now: float) -> None:
         """While nothing comes, headers and comments keep proxies and clients from hanging up."""
-        if self._exchange.sending_since is None and now - self._silent_since >= self._patience:
+        if self._request.sending_since is None and now - self._silent_since >= self._patience:
             self._silent_since = now
             self._comment = asyncio.create_task(self._send(_KEEP_ALIVE))
 
@@ -205,25 +205,25 @@ class StreamedAnswer:
     def _stop(self) -> "asyncio.Task[None] | None":
         answer, self._answer = self._answer, None
         is_asked, self._is_asked = self._is_asked, False
-        exchange = self._exchange
-        if not is_asked or exchange.attempt is None:
+        request = self._request
+        if not is_asked or request.attempt is None:
             return None
-        return self._gateway.background(see_out(self._gateway, exchange.replica.upstream, exchange.attempt, answer))
+        return self._gateway.background(see_out(self._gateway, request.replica.upstream, request.attempt, answer))
 
     async def complete(self, counts: Counts) -> None:
         """The end of a good answer: the usage if it was asked for, and [DONE]."""
-        self._exchange.on_silence = None
+        self._request.on_silence = None
         beside = self._beside.rest()
         last = self._frame.event(b"[]", beside) if beside else b""
-        if self._exchange.operation.include_usage:
+        if self._request.operation.include_usage:
             last = self._frame.usage(as_openai(counts), beside)
         await self._write(last + chunks.DONE, more=False)
 
     async def fail(self, error: ApiError) -> None:
         """The end of a failed answer: its own status while nothing was sent, else an error event and no [DONE]."""
-        self._exchange.on_silence = None
+        self._request.on_silence = None
         # What was counted is delivered, whatever came in the same read.
-        held = b"".join(self._held) if self._exchange.has_first_byte else b""
+        held = b"".join(self._held) if self._request.has_first_byte else b""
         if held or self._comment is not None or self._consumer.started:
             await self._write(held + chunks.error_event(error.as_json()), more=False)
         else:

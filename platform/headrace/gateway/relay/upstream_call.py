@@ -13,7 +13,7 @@ from engines.protocols import Attempt, Upstream
 from engines.refusals import told_error
 from headrace.gateway.admission.queue_turn import level_of
 from headrace.gateway.process import metrics
-from headrace.gateway.state.request_state import Exchange
+from headrace.gateway.state.request_state import RequestState
 from headrace.gateway.web_process import Gateway
 
 # Engines that order by priority take the highest first; nobody waits for a copy.
@@ -26,21 +26,21 @@ _STOP_BYTES = 256 * 1024
 _ERROR_BYTES = 64 * 1024  # an error that is larger is none that we know
 
 
-async def open_upstream(gateway: Gateway, exchange: Exchange) -> Answer:
-    """Send the operation to the exchange's replica, under a new name. Raises engines.errors.UpstreamError."""
-    gateway.placing.sent(exchange)
-    return await _send(gateway, exchange)
+async def open_upstream(gateway: Gateway, request: RequestState) -> Answer:
+    """Send the operation to the request's replica, under a new name. Raises engines.errors.UpstreamError."""
+    gateway.placing.sent(request)
+    return await _send(gateway, request)
 
 
-def may_be_left_out(gateway: Gateway, exchange: Exchange, error: UpstreamError) -> frozenset[str]:
+def may_be_left_out(gateway: Gateway, request: RequestState, error: UpstreamError) -> frozenset[str]:
     """Those of our own fields in the failed attempt which its upstream may refuse, and which were not left out yet."""
-    if exchange.attempt is None or exchange.has_first_byte:
+    if request.attempt is None or request.has_first_byte:
         return frozenset()
-    upstream = exchange.replica.upstream
-    body = upstream.protocol.body(upstream, {}, exchange.attempt)
-    left_out = gateway.unwanted.of(exchange.replica.key) | exchange.left_out
+    upstream = request.replica.upstream
+    body = upstream.protocol.body(upstream, {}, request.attempt)
+    left_out = gateway.unwanted.of(request.replica.key) | request.left_out
     leave_out(body, left_out)
-    may_guess = not gateway.unwanted.accepts(exchange.replica.key)
+    may_guess = not gateway.unwanted.accepts(request.replica.key)
     return refused_additions(error, body, may_guess=may_guess) - left_out
 
 
@@ -49,29 +49,29 @@ async def no_stream(answer: Answer) -> UpstreamError:
     return told_error(await answer.head(_ERROR_BYTES)) or BadAnswer("not an event stream")
 
 
-async def _send(gateway: Gateway, exchange: Exchange) -> Answer:
-    upstream = exchange.replica.upstream
-    exchange.attempt = Attempt(
+async def _send(gateway: Gateway, request: RequestState) -> Answer:
+    upstream = request.replica.upstream
+    request.attempt = Attempt(
         # Engines match aborts by prefix: names of one length, random and never the client's, cannot hit each other.
         rid=secrets.token_hex(16),
-        stream=exchange.streams_upstream,
-        n=exchange.operation.n,
-        max_tokens=exchange.max_tokens,
-        tenant=exchange.principal.tenant,
-        priority=_LOWEST if exchange.event.kind == SHADOW else level_of(exchange.priority),
-        salt=None if exchange.route.cache_scope == "shared" else exchange.principal.tenant,
+        stream=request.streams_upstream,
+        n=request.operation.n,
+        max_tokens=request.max_tokens,
+        tenant=request.principal.tenant,
+        priority=_LOWEST if request.event.kind == SHADOW else level_of(request.priority),
+        salt=None if request.route.cache_scope == "shared" else request.principal.tenant,
     )
-    body = upstream.protocol.body(upstream, exchange.operation.upstream_fields(), exchange.attempt)
-    if left_out := gateway.unwanted.of(exchange.replica.key) | exchange.left_out:
+    body = upstream.protocol.body(upstream, request.operation.upstream_fields(), request.attempt)
+    if left_out := gateway.unwanted.of(request.replica.key) | request.left_out:
         leave_out(body, left_out)
-    headers = upstream.protocol.headers(exchange.attempt)
-    exchange.start_attempt()
+    headers = upstream.protocol.headers(request.attempt)
+    request.start_attempt()
     return await gateway.client.chat(
         upstream,
         _encode(body),
-        connect_timeout=exchange.route.connect_timeout,
+        connect_timeout=request.route.connect_timeout,
         headers=headers,
-        connected=exchange.attempt.went_out,
+        connected=request.attempt.went_out,
     )
 
 

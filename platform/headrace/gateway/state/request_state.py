@@ -37,7 +37,7 @@ class ClientLeft(Exception):
     """Nobody reads the answer any more."""
 
 
-class Exchange:
+class RequestState:
     """The state of one request. Its own task changes it, and whoever settles it; others call `interrupt` and `expire`.
 
     Times named `..._at` are `time.monotonic()` seconds. `last_event_at` is when the upstream last made progress,
@@ -96,7 +96,7 @@ class Exchange:
         self.sent: Sent | None = None  # what the prefix index believed when its replica was asked; None: it was not
         self.on_silence: Callable[[float], None] | None = None  # told the time each beat, while all deadlines hold
         self.waits_for: list[Place] = []  # where it may go once there is room; empty: it has a replica
-        self.copies: list[Exchange] = []  # for shadows, those that run: they end when its client leaves
+        self.copies: list[RequestState] = []  # for shadows, those that run: they end when its client leaves
         self.step = 0  # of its moves, the one that led to where it is
         self.moves = 0  # asked of Redis; each has a number of its own
         self.task: asyncio.Task[None] | None = None
