@@ -76,7 +76,7 @@ METRICS_TOKEN = env.text("HEADRACE_METRICS_TOKEN", "")
 INSTALLED_APPS = [
     "unfold.apps.BasicAppConfig",
     "unfold.contrib.filters",
-    "headrace.apps.OperatorAdminConfig",
+    "headrace.console.apps.SiteConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -89,6 +89,8 @@ INSTALLED_APPS = [
     "allauth.usersessions",
     "rest_framework",
     "headrace",
+    "headrace.console",
+    "headrace.portal",
     "tenants",
     "engines",
     "routing",
@@ -191,9 +193,13 @@ UNFOLD = {
     "SITE_URL": None,
     "SHOW_VIEW_ON_SITE": False,
     "SHOW_HISTORY": False,  # the audit trail has it all, on whatever path
-    "COLORS": "headrace.appearance.colours",
+    "COLORS": "headrace.console.appearance.colours",
     "STYLES": [lambda request: static("headrace/admin.css")],
-    "SIDEBAR": {"show_search": False, "show_all_applications": False, "navigation": "headrace.appearance.sidebar"},
+    "SIDEBAR": {
+        "show_search": False,
+        "show_all_applications": False,
+        "navigation": "headrace.console.appearance.sidebar",
+    },
 }
 
 # --- Celery: settlement of record, rollups, upkeep --------------------------------------------------------------------
@@ -203,7 +209,7 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TIMEZONE = "UTC"
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-CELERY_BEAT_SCHEDULER = "headrace.settlement.beat:Scheduler"
+CELERY_BEAT_SCHEDULER = "headrace.worker.beat:Scheduler"
 # A run that could not start within `expires` is dropped: the next one does its work. As beat's clock and the worker's
 # differ, half a minute is the least, or a worker that is some seconds ahead would drop every one.
 CELERY_BEAT_SCHEDULE = {

@@ -9,11 +9,11 @@ from headrace.portal.lost_secrets import GenerateCodes
 from headrace.portal.views import failing
 
 urlpatterns = [
-    path("admin/fleet/", include("headrace.fleet.urls")),
-    path("admin/cost/", include("headrace.costs.urls")),
-    path("admin/routes/explain/", include("headrace.routes.urls")),
-    path("admin/settlement/", include("headrace.settlement.urls")),
-    path("admin/sizing/", include("headrace.sizing.urls")),
+    path("admin/fleet/", include("headrace.console.fleet.urls")),
+    path("admin/cost/", include("headrace.console.costs.urls")),
+    path("admin/routes/explain/", include("headrace.console.explain.urls")),
+    path("admin/settlement/", include("headrace.console.settlement.urls")),
+    path("admin/sizing/", include("headrace.console.sizing.urls")),
     path("admin/", admin.site.urls),
     path("favicon.ico", RedirectView.as_view(url=static("headrace/portal/mark.svg"))),
     path("account/2fa/recovery-codes/generate/", GenerateCodes.as_view(), name="mfa_generate_recovery_codes"),

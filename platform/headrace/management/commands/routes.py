@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from headrace.console.explain.explaining import Explanation, Question, Unexplained, explain
 from headrace.gateway.errors import ApiError
-from headrace.routes.explaining import Explanation, Question, Unexplained, explain
 
 NOT_SEEN = (
     "Not seen here: what the web processes believe to be in each prefix cache (`cached` is 0), and breakers of other"

@@ -15,7 +15,7 @@ from engines.sizing.cards import model, model_names
 from engines.sizing.document import document
 from engines.sizing.errors import SizingError
 from engines.sizing.published import compare
-from headrace.sizing.usage import measure
+from headrace.console.sizing.usage import measure
 
 SWITCHES = {"mixed", "disaggregate", "dp_attention"}
 HELP = {

@@ -10,7 +10,7 @@ import pytest
 
 import headrace
 
-TOKENS = (Path(headrace.__path__[0]) / "static/headrace/portal/tokens.css").read_text()
+TOKENS = (Path(headrace.__path__[0]) / "portal/static/headrace/portal/tokens.css").read_text()
 _LIGHT, _, _REST = TOKENS.partition("@media (prefers-color-scheme: dark)")
 _DARK = _REST.partition("@media print")[0]
 GROUNDS = ("ground", "sheet", "raised", "accent-tint", "good-tint", "warn-tint", "bad-tint")

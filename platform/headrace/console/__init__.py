@@ -1,0 +1,1 @@
+"""Operators' pages: the console, under /admin/."""

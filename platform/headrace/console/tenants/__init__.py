@@ -1,0 +1,1 @@
+"""The console's pages of tenants, projects, keys, people and the audit log."""

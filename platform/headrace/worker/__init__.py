@@ -1,0 +1,1 @@
+"""Celery's scheduler and the worker's signs of life."""
