@@ -9,7 +9,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 # Containers often forbid Python to keep what it compiled: each of the tests' hundreds of processes would compile it anew.
 export PYTHONDONTWRITEBYTECODE :=
-PEERS := $(basename $(notdir $(wildcard platform/headrace/bench/peers/*.txt)))
+PEERS := $(basename $(notdir $(wildcard platform/headrace_dev/bench/peers/*.txt)))
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort
@@ -56,7 +56,7 @@ test-chaos: install ## 10,000 requests while everything is killed or frozen, att
 bench-peers: $(PEERS:%=bench-peer-%) ## the routers that `manage.py bench` compares with
 
 bench-peer-%:
-	@.ci/environment .venv-peers-$* platform/headrace/bench/peers/$*.txt
+	@.ci/environment .venv-peers-$* platform/headrace_dev/bench/peers/$*.txt
 
 LOCK := .venv-uv/bin/uv pip compile pyproject.toml --python-version 3.11 --universal --generate-hashes --quiet \
 	--no-emit-index-url --no-annotate --no-header

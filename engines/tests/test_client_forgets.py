@@ -8,7 +8,7 @@ from aiohttp.client_proto import ResponseHandler
 
 from engines.client import Client
 from engines.protocols import PROTOCOLS, Upstream
-from engines.simulator.process import ScriptedUpstream, prompt
+from headrace_dev.simulator.process import ScriptedUpstream, prompt
 
 
 async def test_it_keeps_no_connection_that_was_lost() -> None:

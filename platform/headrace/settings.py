@@ -2,6 +2,7 @@
 
 import decimal
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 from celery.schedules import crontab
@@ -95,6 +96,7 @@ INSTALLED_APPS = [
     "engines",
     "routing",
     "billing",
+    *(["headrace_dev"] if find_spec("headrace_dev") else []),  # not part of an installation
 ]
 MIDDLEWARE = [
     "headrace.portal.visitor.visitor_s_address",

@@ -18,7 +18,7 @@ from engines.load.outcomes import Outcomes
 from engines.load.picture import Picture
 from engines.load.tests.conftest import Start
 from engines.models import Pool, Replica, ReplicaSample
-from engines.simulator.process import ScriptedUpstream
+from headrace_dev.simulator.process import ScriptedUpstream
 
 T = TypeVar("T")
 

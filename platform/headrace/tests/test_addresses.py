@@ -13,7 +13,7 @@ from django.db import connections
 
 from headrace import addresses, env
 from headrace.stack.parts import valkey as valkey_part
-from headrace.testing.stores import Services
+from headrace_dev.testing.stores import Services
 
 
 def connection_parameters(url: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from io import BytesIO
 import pytest
 
 from headrace.server.daphne_request import BoundedRequest
-from headrace.testing.web import ROOT
+from headrace_dev.testing.web import ROOT
 
 _ASK = "import sys, headrace.asgi; print('headrace.portal.views.overview' in sys.modules)"
 

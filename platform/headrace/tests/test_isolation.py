@@ -14,7 +14,7 @@ from billing.drain import drain_all
 from billing.invoicing.closing import close_all
 from billing.models import BillingAccount, Budget, BudgetAdjustment, BudgetAlert, Credit, Notice, WebhookEndpoint
 from billing.tests.stream import append, connect, usage_event
-from headrace.testing.stores import Services
+from headrace_dev.testing.stores import Services
 from tenants.inviting import invite
 from tenants.issuing import rotate_key
 from tenants.models import Member, ModelLimits, Tenant

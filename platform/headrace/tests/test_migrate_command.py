@@ -15,7 +15,7 @@ from django.db import connections
 from psycopg import sql
 
 from headrace import database
-from headrace.testing.web import ROOT
+from headrace_dev.testing.web import ROOT
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from engines import secrets
 from engines.models import Pool, Provider
 from headrace.apply.tests.documents import EVERYTHING, apply
 from headrace.console.appearance import sidebar
-from headrace.testing.questions import save
+from headrace_dev.testing.questions import save
 from routing.models import TIMEOUT_FIELDS, Model, Route, Target
 from tenants import keys
 from tenants.models import ApiKey, AuditEntry, Project, Tenant

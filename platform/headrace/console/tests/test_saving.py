@@ -10,8 +10,8 @@ from django.urls import reverse
 from billing.models import Budget, Price
 from billing.models.price import LEAD
 from headrace.apply.tests.documents import apply
-from headrace.testing.database_clock import database_now
-from headrace.testing.questions import say_yes, words
+from headrace_dev.testing.database_clock import database_now
+from headrace_dev.testing.questions import say_yes, words
 from routing.models import Model, Route
 from tenants.models import AuditEntry
 

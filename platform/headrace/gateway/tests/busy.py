@@ -15,9 +15,9 @@ import redis
 from engines.load import figures
 from engines.load.figures import Fleet, Load, Report, State
 from headrace.gateway.tests.calling import Answer, Place
-from headrace.testing.invariants import eventually
-from headrace.testing.upstream import prompt
-from headrace.testing.world import at_rest
+from headrace_dev.testing.invariants import eventually
+from headrace_dev.testing.upstream import prompt
+from headrace_dev.testing.world import at_rest
 from tenants.models import Tenant
 
 # Room for one request of more than 500 tokens beside nothing else.

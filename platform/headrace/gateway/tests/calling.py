@@ -13,9 +13,9 @@ from django.db import transaction
 from prometheus_client.parser import text_string_to_metric_families
 
 from engines.models import Pool, Provider, Replica
-from headrace.testing.upstream import ScriptedUpstream, prompt
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World
+from headrace_dev.testing.upstream import ScriptedUpstream, prompt
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World
 from routing.models import Model, Route, Target
 
 # One for the session: making a client costs more than a request.

@@ -12,10 +12,10 @@ import redis
 from pytest_django import DjangoDbBlocker
 
 from headrace.gateway.tests.calling import Place
-from headrace.testing.stores import Services
-from headrace.testing.upstream import ScriptedUpstream
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World
+from headrace_dev.testing.stores import Services
+from headrace_dev.testing.upstream import ScriptedUpstream
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -7,8 +7,8 @@ from typing import Any
 
 from engines.models import Replica
 from headrace.gateway.tests.calling import Place
-from headrace.testing.upstream import ScriptedUpstream
-from headrace.testing.web import WebProcess
+from headrace_dev.testing.upstream import ScriptedUpstream
+from headrace_dev.testing.web import WebProcess
 
 
 class Fleet(Place):

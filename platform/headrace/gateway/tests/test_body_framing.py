@@ -4,11 +4,11 @@ import asyncio
 
 import redis
 
-from headrace.testing.clients import Caller, head, request
-from headrace.testing.invariants import clients, eventually, idle, settled
-from headrace.testing.upstream import ScriptedUpstream, prompt
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World
+from headrace_dev.testing.clients import Caller, head, request
+from headrace_dev.testing.invariants import clients, eventually, idle, settled
+from headrace_dev.testing.upstream import ScriptedUpstream, prompt
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World
 
 SHORT = prompt(tokens=2)
 

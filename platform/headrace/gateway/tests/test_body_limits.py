@@ -6,11 +6,11 @@ import json
 import pytest
 import redis
 
-from headrace.testing.clients import Caller, Head, head, request, streams
-from headrace.testing.invariants import clients, eventually, memory, settled
-from headrace.testing.upstream import prompt
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World
+from headrace_dev.testing.clients import Caller, Head, head, request, streams
+from headrace_dev.testing.invariants import clients, eventually, memory, settled
+from headrace_dev.testing.upstream import prompt
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World
 
 LIMIT = 8 * 2**20
 PIECE = b"x" * 65536

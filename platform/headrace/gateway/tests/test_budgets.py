@@ -16,9 +16,9 @@ from django.utils import timezone
 
 from billing.models import Budget
 from headrace.gateway.tests.calling import Answer, Place
-from headrace.testing.budgets import add_budget, counter, kept, on_record
-from headrace.testing.upstream import prompt
-from headrace.testing.world import at_rest, drained
+from headrace_dev.testing.budgets import add_budget, counter, kept, on_record
+from headrace_dev.testing.upstream import prompt
+from headrace_dev.testing.world import at_rest, drained
 from tenants.models import ApiKey
 
 UNIT = 10**9

@@ -15,9 +15,9 @@ from billing.ledger_check.registry import CHECKS
 from billing.models import Budget
 from headrace.gateway.tests.calling import Place
 from headrace.stack import ports
-from headrace.testing.budgets import add_budget, counter, kept, on_record
-from headrace.testing.upstream import ScriptedUpstream, prompt
-from headrace.testing.world import at_rest, drained
+from headrace_dev.testing.budgets import add_budget, counter, kept, on_record
+from headrace_dev.testing.upstream import ScriptedUpstream, prompt
+from headrace_dev.testing.world import at_rest, drained
 
 UNIT = 10**9
 PER_TOKEN = "1000000"  # a token of output costs one unit

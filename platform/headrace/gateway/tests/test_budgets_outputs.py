@@ -9,9 +9,9 @@ import redis
 
 from billing.models import Budget
 from headrace.gateway.tests.calling import Place
-from headrace.testing.budgets import add_budget, counter, kept
-from headrace.testing.upstream import ScriptedUpstream
-from headrace.testing.world import at_rest
+from headrace_dev.testing.budgets import add_budget, counter, kept
+from headrace_dev.testing.upstream import ScriptedUpstream
+from headrace_dev.testing.world import at_rest
 
 UNIT = 10**9
 ASKED = 20

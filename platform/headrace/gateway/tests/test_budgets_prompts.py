@@ -11,10 +11,10 @@ import redis
 
 from billing.models import Budget
 from headrace.gateway.tests.calling import Answer, Place
-from headrace.testing.budgets import add_budget, counter, kept, on_record
-from headrace.testing.invariants import eventually
-from headrace.testing.upstream import prompt
-from headrace.testing.world import at_rest, drained
+from headrace_dev.testing.budgets import add_budget, counter, kept, on_record
+from headrace_dev.testing.invariants import eventually
+from headrace_dev.testing.upstream import prompt
+from headrace_dev.testing.world import at_rest, drained
 
 UNIT = 10**9
 # A token of each byte, such as of rare characters: the estimate is a quarter of it.

@@ -15,11 +15,11 @@ from django.core.management import call_command
 
 from engines.models import Replica
 from headrace.gateway.tests.busy import capacity
-from headrace.testing.clients import Caller
-from headrace.testing.invariants import descriptors, events, eventually, idle, memory, settled, sockets
-from headrace.testing.upstream import ScriptedUpstream, prompt
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World
+from headrace_dev.testing.clients import Caller
+from headrace_dev.testing.invariants import descriptors, events, eventually, idle, memory, settled, sockets
+from headrace_dev.testing.upstream import ScriptedUpstream, prompt
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World
 
 pytestmark = pytest.mark.alone  # its clients leave by the clock: a busy machine admits too few
 

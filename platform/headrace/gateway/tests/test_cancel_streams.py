@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 import redis
 
-from headrace.testing.clients import Caller, head, request
-from headrace.testing.invariants import debt, eventually, idle, parts, settled
-from headrace.testing.upstream import ScriptedUpstream, prompt
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World, at_rest
+from headrace_dev.testing.clients import Caller, head, request
+from headrace_dev.testing.invariants import debt, eventually, idle, parts, settled
+from headrace_dev.testing.upstream import ScriptedUpstream, prompt
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World, at_rest
 
 SLOW: dict[str, Any] = {"tokens": 500, "interval_ms": 20}
 

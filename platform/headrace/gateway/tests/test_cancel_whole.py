@@ -8,11 +8,11 @@ import pytest
 import redis
 
 from engines.models import Pool, Provider
-from headrace.testing.clients import Caller
-from headrace.testing.invariants import eventually, idle, settled
-from headrace.testing.upstream import ScriptedUpstream, prompt
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World
+from headrace_dev.testing.clients import Caller
+from headrace_dev.testing.invariants import eventually, idle, settled
+from headrace_dev.testing.upstream import ScriptedUpstream, prompt
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World
 from routing.models import Target
 
 

@@ -6,9 +6,9 @@ from typing import Any
 import httpx
 import redis
 
-from headrace.testing.upstream import prompt
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World, at_rest
+from headrace_dev.testing.upstream import prompt
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World, at_rest
 
 
 def events(text: str) -> list[dict[str, Any]]:

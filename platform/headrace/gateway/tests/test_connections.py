@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import psycopg
 
-from headrace.testing.web import WebProcess
+from headrace_dev.testing.web import WebProcess
 
 ASKED, MOST = 60, 20
 

@@ -11,11 +11,11 @@ import pytest
 import redis
 
 from headrace.gateway.tests.conftest import QUICK
-from headrace.testing.clients import Caller, streams
-from headrace.testing.invariants import charged, eventually, progress, reaped, settled
-from headrace.testing.upstream import ScriptedUpstream, prompt
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World
+from headrace_dev.testing.clients import Caller, streams
+from headrace_dev.testing.invariants import charged, eventually, progress, reaped, settled
+from headrace_dev.testing.upstream import ScriptedUpstream, prompt
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World
 from routing.models import Route
 
 TOKENS = 50

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from headrace.testing.clients import Caller, streams
-from headrace.testing.invariants import settled
-from headrace.testing.upstream import prompt
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World
+from headrace_dev.testing.clients import Caller, streams
+from headrace_dev.testing.invariants import settled
+from headrace_dev.testing.upstream import prompt
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World
 
 SCRIPT = prompt(tokens=80, interval_ms=30)  # 2.4 s
 

@@ -13,12 +13,12 @@ import redis
 from django.db import connections
 
 from headrace.gateway.tests.conftest import QUICK
-from headrace.testing.clients import streams
-from headrace.testing.invariants import eventually, settled, warnings
-from headrace.testing.stores import Services
-from headrace.testing.upstream import prompt
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World
+from headrace_dev.testing.clients import streams
+from headrace_dev.testing.invariants import eventually, settled, warnings
+from headrace_dev.testing.stores import Services
+from headrace_dev.testing.upstream import prompt
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World
 
 
 @pytest.fixture

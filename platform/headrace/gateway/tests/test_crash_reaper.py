@@ -20,10 +20,10 @@ from headrace.gateway.settlement.final_settlement import FinalWord, deliver
 from headrace.gateway.tests.conftest import QUICK
 from headrace.stack.parts.celery import Beat, Worker
 from headrace.stack.process import Process
-from headrace.testing.invariants import eventually
-from headrace.testing.stores import Services
-from headrace.testing.web import ROOT
-from headrace.testing.world import at_rest
+from headrace_dev.testing.invariants import eventually
+from headrace_dev.testing.stores import Services
+from headrace_dev.testing.web import ROOT
+from headrace_dev.testing.world import at_rest
 from tenants.meters import aside, holds
 from tenants.meters.holds import Taken
 from tenants.meters.meter import CONCURRENCY, COST, INPUT_TOKENS, OUTPUT_TOKENS, Meter, meters_of

@@ -12,13 +12,13 @@ import redis
 
 from billing.settlement import Remembered
 from headrace.gateway.tests.conftest import QUICK
-from headrace.testing.clients import Caller, streams
-from headrace.testing.faults import RedisProxy
-from headrace.testing.invariants import debt, events, eventually, parts, settled, warnings
-from headrace.testing.stores import Services
-from headrace.testing.upstream import prompt
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World, at_rest
+from headrace_dev.testing.clients import Caller, streams
+from headrace_dev.testing.faults import RedisProxy
+from headrace_dev.testing.invariants import debt, events, eventually, parts, settled, warnings
+from headrace_dev.testing.stores import Services
+from headrace_dev.testing.upstream import prompt
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World, at_rest
 from tenants.meters import holds
 from tenants.meters.scripts import ADMIT, RENEW, SETTLE
 

@@ -16,9 +16,9 @@ from billing.usage import UsageEvent, new_request_id
 from headrace.gateway.settlement.final_settlement import FinalWord
 from headrace.gateway.settlement.spool import Spool
 from headrace.gateway.settlement.spool_file import SpoolFile, adopt
-from headrace.testing.invariants import eventually
-from headrace.testing.stores import Services
-from headrace.testing.web import WebProcess
+from headrace_dev.testing.invariants import eventually
+from headrace_dev.testing.stores import Services
+from headrace_dev.testing.web import WebProcess
 from tenants.meters import holds
 
 

@@ -12,12 +12,12 @@ import pytest
 import redis
 
 from billing.settlement import reap_expired
-from headrace.testing.clients import Caller, Stream, streams
-from headrace.testing.invariants import eventually, settled, warnings
-from headrace.testing.stores import Services
-from headrace.testing.upstream import ScriptedUpstream, prompt
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World
+from headrace_dev.testing.clients import Caller, Stream, streams
+from headrace_dev.testing.invariants import eventually, settled, warnings
+from headrace_dev.testing.stores import Services
+from headrace_dev.testing.upstream import ScriptedUpstream, prompt
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World
 
 SCRIPT = prompt(tokens=80, interval_ms=30)  # 2.4 s
 

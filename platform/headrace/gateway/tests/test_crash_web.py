@@ -11,11 +11,11 @@ import pytest
 import redis
 
 from headrace.gateway.tests.conftest import QUICK
-from headrace.testing.clients import streams
-from headrace.testing.invariants import charged, debt, eventually, idle, parts, progress, reaped, settled
-from headrace.testing.upstream import ScriptedUpstream, prompt
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World
+from headrace_dev.testing.clients import streams
+from headrace_dev.testing.invariants import charged, debt, eventually, idle, parts, progress, reaped, settled
+from headrace_dev.testing.upstream import ScriptedUpstream, prompt
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World
 
 LIMIT = 6000  # output tokens a minute: 100 drain in a second
 SCRIPT = prompt(tokens=100, interval_ms=30)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headrace.gateway.tests.calling import Answer, Place
-from headrace.testing.upstream import ScriptedUpstream
+from headrace_dev.testing.upstream import ScriptedUpstream
 
 USAGE = {"prompt_tokens": 9, "completion_tokens": 1}
 

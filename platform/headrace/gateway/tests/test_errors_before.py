@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headrace.gateway.tests.calling import Answer, Place
-from headrace.testing.upstream import ScriptedUpstream
+from headrace_dev.testing.upstream import ScriptedUpstream
 
 # What no client and no log may ever see of an upstream.
 SECRETS = "/usr/lib/python3/site-packages/sglang/srt/engine.py sk-upstream-secret http://10.0.0.7:30000/v1"

@@ -10,7 +10,7 @@ import pytest
 
 from headrace.gateway.tests.calling import Answer, Place, record
 from headrace.stack import ports
-from headrace.testing.upstream import ScriptedUpstream
+from headrace_dev.testing.upstream import ScriptedUpstream
 
 
 @pytest.fixture(scope="module")

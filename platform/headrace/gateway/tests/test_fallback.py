@@ -11,9 +11,9 @@ import redis
 
 from headrace.gateway.tests.calling import Answer, Hosted, Place
 from headrace.stack import ports
-from headrace.testing.invariants import settled
-from headrace.testing.upstream import ScriptedUpstream
-from headrace.testing.world import World
+from headrace_dev.testing.invariants import settled
+from headrace_dev.testing.upstream import ScriptedUpstream
+from headrace_dev.testing.world import World
 from routing.models import Target
 
 STREAMED = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])

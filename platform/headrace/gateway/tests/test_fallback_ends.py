@@ -12,12 +12,12 @@ import redis
 
 from headrace.gateway.tests.calling import Hosted, Place
 from headrace.gateway.tests.conftest import QUICK
-from headrace.testing.clients import Caller
-from headrace.testing.faults import RedisProxy
-from headrace.testing.invariants import eventually, reaped, settled
-from headrace.testing.stores import Services
-from headrace.testing.upstream import ScriptedUpstream
-from headrace.testing.web import WebProcess
+from headrace_dev.testing.clients import Caller
+from headrace_dev.testing.faults import RedisProxy
+from headrace_dev.testing.invariants import eventually, reaped, settled
+from headrace_dev.testing.stores import Services
+from headrace_dev.testing.upstream import ScriptedUpstream
+from headrace_dev.testing.web import WebProcess
 from tenants.meters import holds
 from tenants.meters.scripts import MOVE
 

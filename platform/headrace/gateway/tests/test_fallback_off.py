@@ -7,7 +7,7 @@ import pytest
 
 from headrace.gateway.tests.calling import Hosted, Place
 from headrace.stack import ports
-from headrace.testing.upstream import ScriptedUpstream, prompt
+from headrace_dev.testing.upstream import ScriptedUpstream, prompt
 
 OFF = {"x-headrace-fallback": "off"}
 

@@ -9,7 +9,7 @@ from functools import partial
 from django.utils import timezone
 
 from headrace.gateway.tests.calling import Answer, Place
-from headrace.testing.upstream import prompt
+from headrace_dev.testing.upstream import prompt
 from tenants.models import ApiKey, Project, Tenant
 
 

@@ -12,8 +12,8 @@ import pytest
 import redis
 
 from headrace.gateway.tests.calling import Place
-from headrace.testing.upstream import prompt
-from headrace.testing.world import at_rest
+from headrace_dev.testing.upstream import prompt
+from headrace_dev.testing.world import at_rest
 
 SCRIPTS: dict[str, dict[str, Any]] = {
     "ok": {"tokens": 3},

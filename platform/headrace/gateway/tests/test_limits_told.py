@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from headrace.gateway.tests.calling import Place
-from headrace.testing.upstream import prompt
+from headrace_dev.testing.upstream import prompt
 from tenants.models import Project
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from headrace.gateway.tests.calling import Answer, Place
 from headrace.gateway.tests.conftest import QUICK
-from headrace.testing.upstream import ScriptedUpstream
-from headrace.testing.web import WebProcess
+from headrace_dev.testing.upstream import ScriptedUpstream
+from headrace_dev.testing.web import WebProcess
 from tenants.models import Project
 
 DROPPED = "headrace_log_lines_dropped_total"

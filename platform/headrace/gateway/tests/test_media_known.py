@@ -10,8 +10,8 @@ from engines.models import Pool, Provider
 from headrace.gateway.tests.calling import Hosted, Place
 from headrace.gateway.tests.fleet import scripted_fleet
 from headrace.gateway.tests.test_fields_media import PIXEL
-from headrace.testing.collecting import collected
-from headrace.testing.upstream import ScriptedUpstream
+from headrace_dev.testing.collecting import collected
+from headrace_dev.testing.upstream import ScriptedUpstream
 from routing.models import Target
 
 IMAGE = [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {"url": PIXEL}}]

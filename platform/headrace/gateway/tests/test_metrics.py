@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from headrace.gateway.tests.calling import Place
-from headrace.testing.web import WebProcess
+from headrace_dev.testing.web import WebProcess
 
 
 def samples(place: Place) -> list[Sample]:

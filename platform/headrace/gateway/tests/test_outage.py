@@ -15,10 +15,10 @@ from engines.load.figures import State
 from engines.models import Provider
 from headrace.gateway.tests.busy import capacity
 from headrace.gateway.tests.calling import Hosted, Place
-from headrace.testing.clients import Caller
-from headrace.testing.invariants import eventually
-from headrace.testing.upstream import ScriptedUpstream, prompt
-from headrace.testing.web import WebProcess
+from headrace_dev.testing.clients import Caller
+from headrace_dev.testing.invariants import eventually
+from headrace_dev.testing.upstream import ScriptedUpstream, prompt
+from headrace_dev.testing.web import WebProcess
 from routing.models import Target
 
 TOKENS = "tok0 tok1 tok2 tok3 tok4 "

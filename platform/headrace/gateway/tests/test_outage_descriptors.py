@@ -10,11 +10,11 @@ import pytest
 import redis
 
 from headrace.gateway.tests.conftest import QUICK
-from headrace.testing.clients import Caller
-from headrace.testing.invariants import descriptors
-from headrace.testing.upstream import prompt
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World, at_rest
+from headrace_dev.testing.clients import Caller
+from headrace_dev.testing.invariants import descriptors
+from headrace_dev.testing.upstream import prompt
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World, at_rest
 
 SPARE = 25
 

@@ -7,8 +7,8 @@ import pytest
 
 from headrace.gateway.tests.calling import Place
 from headrace.gateway.tests.fleet import scripted_fleet
-from headrace.testing.upstream import ScriptedUpstream
-from headrace.testing.web import WebProcess
+from headrace_dev.testing.upstream import ScriptedUpstream
+from headrace_dev.testing.web import WebProcess
 
 FAILURES = 3
 STREAMED = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])

@@ -5,7 +5,7 @@ import asyncio
 from headrace.gateway.operations.estimate import Estimator
 from headrace.gateway.process.placement import Placing
 from headrace.gateway.process.redis_client import connect
-from headrace.testing.stores import Services
+from headrace_dev.testing.stores import Services
 from routing.prefix_index import Hasher
 
 CHAIN = Hasher("test").chain(b"water runs down the hill " * 400, "acme")

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from headrace.gateway.tests.fleet import Fleet, replicas_of, scripted_fleet
-from headrace.testing.upstream import ScriptedUpstream
-from headrace.testing.web import WebProcess
+from headrace_dev.testing.upstream import ScriptedUpstream
+from headrace_dev.testing.web import WebProcess
 
 PREDICTED = {"class": "predicted"}
 

@@ -19,9 +19,9 @@ from billing.tests.stream import append, usage_event
 from headrace.apply import apply_prices
 from headrace.gateway.process.snapshot import POLL_SECONDS
 from headrace.gateway.tests.test_prices import ask
-from headrace.testing.database_clock import database_now
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World, drained, records
+from headrace_dev.testing.database_clock import database_now
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World, drained, records
 from tenants.meters import counters
 
 _TWO = dict.fromkeys(("input", "cached_input", "output"), Decimal(2))

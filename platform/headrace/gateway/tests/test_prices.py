@@ -8,9 +8,9 @@ import redis
 from django.utils import timezone
 
 from billing.models import Price, UsageHour
-from headrace.testing.upstream import prompt
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World, drained, records
+from headrace_dev.testing.upstream import prompt
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World, drained, records
 
 
 def ask(web: WebProcess, world: World, content: str = "Hello", **fields: object) -> httpx.Response:

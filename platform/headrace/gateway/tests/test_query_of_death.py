@@ -8,8 +8,8 @@ import pytest
 
 from headrace.gateway.tests.calling import Answer, Hosted, Place
 from headrace.gateway.tests.fleet import scripted_fleet
-from headrace.testing.upstream import ScriptedUpstream, prompt
-from headrace.testing.web import WebProcess
+from headrace_dev.testing.upstream import ScriptedUpstream, prompt
+from headrace_dev.testing.web import WebProcess
 
 STREAMED = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 ENVOY = "upstream connect error or disconnect/reset before headers. reset reason: connection termination"

@@ -14,7 +14,7 @@ import redis
 
 from headrace.gateway.tests.busy import CAPACITY, Busy, capacity, ended_waiting, quick, waited
 from headrace.gateway.tests.calling import Place
-from headrace.testing.invariants import eventually
+from headrace_dev.testing.invariants import eventually
 from routing.models import Route
 
 

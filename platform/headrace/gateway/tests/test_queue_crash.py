@@ -15,8 +15,8 @@ from billing.settlement import reap_expired
 from headrace.gateway.tests.busy import CAPACITY, Busy, capacity, waited
 from headrace.gateway.tests.calling import Place
 from headrace.gateway.tests.conftest import QUICK
-from headrace.testing.invariants import parts
-from headrace.testing.web import WebProcess
+from headrace_dev.testing.invariants import parts
+from headrace_dev.testing.web import WebProcess
 
 
 @pytest.fixture(scope="module")

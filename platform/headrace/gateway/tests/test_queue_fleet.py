@@ -10,8 +10,8 @@ from engines.load.figures import State
 from engines.models import Replica
 from headrace.gateway.tests.busy import CAPACITY, Busy, capacity, waited
 from headrace.gateway.tests.calling import Place
-from headrace.testing.invariants import eventually
-from headrace.testing.upstream import ScriptedUpstream, prompt
+from headrace_dev.testing.invariants import eventually
+from headrace_dev.testing.upstream import ScriptedUpstream, prompt
 from routing.models import Route
 
 

@@ -12,8 +12,8 @@ import redis
 from engines.load.figures import State
 from headrace.gateway.tests.busy import CAPACITY, Busy, capacity, endless, waited
 from headrace.gateway.tests.calling import Hosted, Place
-from headrace.testing.invariants import eventually
-from headrace.testing.upstream import ScriptedUpstream
+from headrace_dev.testing.invariants import eventually
+from headrace_dev.testing.upstream import ScriptedUpstream
 from routing.models import Route, Target
 
 

@@ -3,7 +3,7 @@
 import asyncio
 
 from headrace.gateway.process.redis_client import connect
-from headrace.testing.stores import Services
+from headrace_dev.testing.stores import Services
 
 
 async def test_it_is_cancelled_at_every_step_of_a_command(services: Services) -> None:

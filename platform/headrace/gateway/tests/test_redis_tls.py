@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from headrace.api import redis_tls
 from headrace.gateway.process.redis_client import connect, listener
-from headrace.testing.stores import Services
+from headrace_dev.testing.stores import Services
 
 
 @pytest.fixture

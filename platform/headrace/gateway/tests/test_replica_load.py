@@ -14,9 +14,9 @@ import pytest
 import redis
 
 from headrace.gateway.tests.fleet import Fleet, replicas_of, scripted_fleet
-from headrace.testing.upstream import ScriptedUpstream, prompt
-from headrace.testing.web import WebProcess
-from headrace.testing.world import at_rest
+from headrace_dev.testing.upstream import ScriptedUpstream, prompt
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import at_rest
 from routing.work import KEY
 
 

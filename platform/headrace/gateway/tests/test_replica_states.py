@@ -13,10 +13,10 @@ import redis
 from engines.load.figures import KEY, Fleet, State, decode
 from engines.models import Replica
 from headrace.gateway.tests.calling import Place, metric
-from headrace.testing.collecting import collected
-from headrace.testing.upstream import ScriptedUpstream
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World
+from headrace_dev.testing.collecting import collected
+from headrace_dev.testing.upstream import ScriptedUpstream
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World
 
 
 @pytest.fixture

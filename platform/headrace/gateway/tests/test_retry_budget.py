@@ -7,8 +7,8 @@ import pytest
 from headrace.gateway.tests.calling import Place
 from headrace.gateway.tests.conftest import UNBROKEN
 from headrace.gateway.tests.fleet import scripted_fleet
-from headrace.testing.upstream import ScriptedUpstream
-from headrace.testing.web import WebProcess
+from headrace_dev.testing.upstream import ScriptedUpstream
+from headrace_dev.testing.web import WebProcess
 
 REQUESTS = 60
 

@@ -12,9 +12,9 @@ from django.db import transaction
 from billing.models import UsageRecord
 from engines.models import Pool, Replica
 from headrace.gateway.tests.calling import Answer, Place, records
-from headrace.testing.invariants import eventually
-from headrace.testing.upstream import ScriptedUpstream, prompt
-from headrace.testing.world import at_rest, drained
+from headrace_dev.testing.invariants import eventually
+from headrace_dev.testing.upstream import ScriptedUpstream, prompt
+from headrace_dev.testing.world import at_rest, drained
 from routing.models import Model, Route, Target
 
 

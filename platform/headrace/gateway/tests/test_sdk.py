@@ -11,7 +11,7 @@ from openai import AsyncOpenAI, DefaultAsyncHttpxClient, DefaultHttpxClient, Ope
 from openai.types.chat import ChatCompletionMessageParam
 
 from headrace.gateway.tests.calling import Place, record
-from headrace.testing.upstream import ScriptedUpstream, prompt
+from headrace_dev.testing.upstream import ScriptedUpstream, prompt
 
 HELLO: list[ChatCompletionMessageParam] = [{"role": "user", "content": "Hello"}]
 

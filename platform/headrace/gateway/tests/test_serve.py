@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from headrace.testing.web import WebProcess
+from headrace_dev.testing.web import WebProcess
 
 
 @pytest.mark.parametrize(("serve", "api", "screens"), [("all", 401, 200), ("data", 401, 404), ("screens", 404, 200)])

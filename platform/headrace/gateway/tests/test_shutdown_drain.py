@@ -12,11 +12,11 @@ import pytest
 import redis
 
 from headrace.gateway.tests.conftest import QUICK
-from headrace.testing.clients import Caller, Stream, streams
-from headrace.testing.invariants import idle, settled
-from headrace.testing.upstream import ScriptedUpstream, prompt
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World
+from headrace_dev.testing.clients import Caller, Stream, streams
+from headrace_dev.testing.invariants import idle, settled
+from headrace_dev.testing.upstream import ScriptedUpstream, prompt
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World
 
 pytestmark = pytest.mark.alone  # it measures time
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import redis
 
-from headrace.testing.clients import Caller, streams
-from headrace.testing.invariants import eventually, memory, peers, settled
-from headrace.testing.upstream import ScriptedUpstream, prompt
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World
+from headrace_dev.testing.clients import Caller, streams
+from headrace_dev.testing.invariants import eventually, memory, peers, settled
+from headrace_dev.testing.upstream import ScriptedUpstream, prompt
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World
 
 pytestmark = pytest.mark.alone  # it measures time
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from headrace.gateway.tests.calling import Place
-from headrace.testing.upstream import ScriptedUpstream
+from headrace_dev.testing.upstream import ScriptedUpstream
 
 USAGE = {"prompt_tokens": 9, "completion_tokens": 1}
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"

@@ -9,7 +9,7 @@ from itertools import pairwise
 import httpx
 
 from headrace.gateway.tests.calling import Place
-from headrace.testing.upstream import prompt
+from headrace_dev.testing.upstream import prompt
 
 
 def arrivals(site: Place, **script: float) -> Iterator[float]:

@@ -9,7 +9,7 @@ import pytest
 from openai import DefaultHttpxClient, InternalServerError, OpenAI
 
 from headrace.gateway.tests.calling import Answer, Place
-from headrace.testing.upstream import ScriptedUpstream, prompt
+from headrace_dev.testing.upstream import ScriptedUpstream, prompt
 
 STREAM = {"stream": True}
 

@@ -26,11 +26,11 @@ from billing.partitions import month_of
 from billing.periods import PERIODS
 from headrace.gateway.tests.calling import Answer, Place
 from headrace.gateway.tests.conftest import UNBROKEN
-from headrace.testing.clock import Clock
-from headrace.testing.invariants import eventually
-from headrace.testing.upstream import ScriptedUpstream, prompt
-from headrace.testing.web import WebProcess
-from headrace.testing.world import at_rest, drained
+from headrace_dev.testing.clock import Clock
+from headrace_dev.testing.invariants import eventually
+from headrace_dev.testing.upstream import ScriptedUpstream, prompt
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import at_rest, drained
 from tenants.meters import counters, holds
 from tenants.models import Project, Tenant
 

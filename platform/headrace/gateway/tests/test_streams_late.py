@@ -19,12 +19,12 @@ from billing.models import BillingAccount, UsageCorrection, UsageRecord
 from billing.partitions import month_of
 from headrace.gateway.tests.calling import Place
 from headrace.gateway.tests.conftest import QUICK
-from headrace.testing.budgets import add_budget, counter, on_record
-from headrace.testing.clock import Clock
-from headrace.testing.invariants import eventually, progress, reaped
-from headrace.testing.upstream import ScriptedUpstream, prompt
-from headrace.testing.web import WebProcess
-from headrace.testing.world import at_rest, drained
+from headrace_dev.testing.budgets import add_budget, counter, on_record
+from headrace_dev.testing.clock import Clock
+from headrace_dev.testing.invariants import eventually, progress, reaped
+from headrace_dev.testing.upstream import ScriptedUpstream, prompt
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import at_rest, drained
 from tenants.models import Tenant
 
 ZONE = "Asia/Kolkata"

@@ -9,8 +9,8 @@ import aiohttp
 import pytest
 
 from headrace.gateway.tests.calling import Place, records
-from headrace.testing.upstream import ScriptedUpstream, prompt
-from headrace.testing.web import WebProcess
+from headrace_dev.testing.upstream import ScriptedUpstream, prompt
+from headrace_dev.testing.web import WebProcess
 
 STREAMS, AT_ONCE = 600, 30
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from headrace.gateway.tests.calling import Answer, Place
-from headrace.testing.upstream import prompt
+from headrace_dev.testing.upstream import prompt
 
 USAGE = {"prompt_tokens": 40, "completion_tokens": 4, "prompt_tokens_details": {"cached_tokens": 10}}
 ZEROS = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}

@@ -16,9 +16,9 @@ from billing import settlement
 from billing.usage import UsageEvent
 from headrace.gateway.settlement.final_settlement import FinalWord, deliver
 from headrace.gateway.tests.test_crash_reaper import event_now
-from headrace.testing.invariants import eventually
-from headrace.testing.stores import Services
-from headrace.testing.world import at_rest
+from headrace_dev.testing.invariants import eventually
+from headrace_dev.testing.stores import Services
+from headrace_dev.testing.world import at_rest
 from tenants.meters import aside, holds
 from tenants.meters.holds import HOLDS, USAGE
 

@@ -9,7 +9,7 @@ import pytest
 
 from headrace.gateway.tests.calling import Place
 from headrace.gateway.tests.fleet import scripted_fleet
-from headrace.testing.upstream import ScriptedUpstream
+from headrace_dev.testing.upstream import ScriptedUpstream
 
 
 @pytest.fixture(scope="module")

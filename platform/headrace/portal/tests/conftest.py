@@ -5,7 +5,7 @@ from django.db import connections
 from pytest_django import DjangoDbBlocker
 
 from headrace.portal.tests.cast import Cast
-from headrace.testing.stores import Services
+from headrace_dev.testing.stores import Services
 
 
 @pytest.fixture(autouse=True, scope="module")

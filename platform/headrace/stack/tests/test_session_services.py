@@ -14,7 +14,7 @@ from django.db import connections
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from headrace.testing.stores import Services
+from headrace_dev.testing.stores import Services
 
 ONCE = Retry(NoBackoff(), 0)
 
@@ -42,7 +42,7 @@ def test_it_refuses_valkey_without_the_password(services: Services) -> None:
 
 def test_it_leaves_nothing_running_when_the_session_is_killed(tmp_path: Path) -> None:
     script = (
-        "import time; from headrace.testing.stores import Services; s = Services(); s.start(); s.wait_ready();"
+        "import time; from headrace_dev.testing.stores import Services; s = Services(); s.start(); s.wait_ready();"
         "print(s.database_url, s.redis_url, flush=True); time.sleep(60)"
     )
     session = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)

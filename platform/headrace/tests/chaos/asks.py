@@ -5,7 +5,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from engines.simulator import prefix
+from headrace_dev.simulator import prefix
 
 # How upstreams report usage, the honest way more often than each of the others.
 _USAGES = (

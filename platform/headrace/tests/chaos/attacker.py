@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from headrace.testing.clients import Caller, head, request
-from headrace.testing.upstream import prompt
-from headrace.testing.world import World
+from headrace_dev.testing.clients import Caller, head, request
+from headrace_dev.testing.upstream import prompt
+from headrace_dev.testing.world import World
 
 PAUSE = 0.1  # seconds of an attacker's client between two requests
 CLIENTS = 3  # of each kind

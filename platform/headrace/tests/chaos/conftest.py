@@ -11,11 +11,11 @@ from django.db import connections
 from pytest_django import DjangoDbBlocker
 
 from billing.models import Budget, Price
-from headrace.testing.stores import Services
-from headrace.testing.upstream import ScriptedUpstream
-from headrace.testing.world import World
 from headrace.tests.chaos.parts import Parts
 from headrace.tests.chaos.reference import RATES
+from headrace_dev.testing.stores import Services
+from headrace_dev.testing.upstream import ScriptedUpstream
+from headrace_dev.testing.world import World
 from routing.models import Route
 from tenants.models import Project
 

@@ -4,9 +4,9 @@ import asyncio
 import random
 from dataclasses import dataclass, field
 
-from headrace.testing.clients import Caller
-from headrace.testing.world import World
 from headrace.tests.chaos.asks import Ask, Asks, again
+from headrace_dev.testing.clients import Caller
+from headrace_dev.testing.world import World
 
 # Answers to requests that were never admitted: the same is asked again.
 REFUSED = frozenset(

@@ -13,7 +13,7 @@ from typing import Any
 
 from celery.__main__ import main
 
-from headrace.testing.web import ROOT
+from headrace_dev.testing.web import ROOT
 
 # Where something is read, written or acknowledged; not the arithmetic, whose lines outnumber all these.
 _FATAL = {

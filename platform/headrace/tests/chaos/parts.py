@@ -8,9 +8,9 @@ from pathlib import Path
 
 from headrace.stack.parts.celery import Beat, Worker
 from headrace.stack.process import Process
-from headrace.testing.clock import Clock
-from headrace.testing.stores import Services
-from headrace.testing.web import ROOT, WebProcess
+from headrace_dev.testing.clock import Clock
+from headrace_dev.testing.stores import Services
+from headrace_dev.testing.web import ROOT, WebProcess
 
 LEASE_SECONDS = 4
 SETTINGS = {"HEADRACE_LEASE_SECONDS": str(LEASE_SECONDS), "HEADRACE_DRAIN_SECONDS": "5", "HEADRACE_LOG_LEVEL": "INFO"}

@@ -22,11 +22,11 @@ import pytest
 from django.conf import settings
 
 from billing.models import Budget
-from headrace.testing.clients import Caller
-from headrace.testing.upstream import ScriptedUpstream, prompt
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World
 from headrace.tests.chaos.attacker import RUN
+from headrace_dev.testing.clients import Caller
+from headrace_dev.testing.upstream import ScriptedUpstream, prompt
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World
 from tenants.models import Project
 from tenants.quotas import most_of
 

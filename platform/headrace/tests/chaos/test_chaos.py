@@ -15,17 +15,17 @@ import redis
 from django.db import connections
 
 from billing.models import Budget, DeadLetter
-from headrace.testing.budgets import on_record
-from headrace.testing.invariants import eventually
-from headrace.testing.stores import Services
-from headrace.testing.upstream import ScriptedUpstream
-from headrace.testing.web import ROOT
-from headrace.testing.world import World, at_rest
 from headrace.tests.chaos.asks import Asks
 from headrace.tests.chaos.books import audit
 from headrace.tests.chaos.crowd import Crowd
 from headrace.tests.chaos.monkey import Monkey
 from headrace.tests.chaos.parts import Parts
+from headrace_dev.testing.budgets import on_record
+from headrace_dev.testing.invariants import eventually
+from headrace_dev.testing.stores import Services
+from headrace_dev.testing.upstream import ScriptedUpstream
+from headrace_dev.testing.web import ROOT
+from headrace_dev.testing.world import World, at_rest
 from tenants.meters.holds import HOLDS, USAGE
 
 pytestmark = pytest.mark.chaos

@@ -18,12 +18,12 @@ from pathlib import Path
 import pytest
 import redis
 
-from headrace.testing.clients import Stream, streams
-from headrace.testing.invariants import charged, eventually, progress, reaped, settled
-from headrace.testing.stores import Services
-from headrace.testing.upstream import prompt
-from headrace.testing.web import ROOT, WebProcess
-from headrace.testing.world import World, at_rest
+from headrace_dev.testing.clients import Stream, streams
+from headrace_dev.testing.invariants import charged, eventually, progress, reaped, settled
+from headrace_dev.testing.stores import Services
+from headrace_dev.testing.upstream import prompt
+from headrace_dev.testing.web import ROOT, WebProcess
+from headrace_dev.testing.world import World, at_rest
 
 pytestmark = pytest.mark.chaos
 LEASE_SECONDS = 2.0

@@ -6,10 +6,10 @@ import pytest
 import redis
 from pytest_django import DjangoDbBlocker
 
-from headrace.testing.engine import Engine, start_llamacpp, start_sglang
-from headrace.testing.stores import Services
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World
+from headrace_dev.testing.engine import Engine, start_llamacpp, start_sglang
+from headrace_dev.testing.stores import Services
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World
 
 ENGINES = [
     pytest.param("llamacpp", marks=pytest.mark.engine),

@@ -7,9 +7,9 @@ from collections import Counter
 import httpx
 import redis
 
-from headrace.testing.engine import Engine
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World, at_rest, drained, records
+from headrace_dev.testing.engine import Engine
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World, at_rest, drained, records
 
 STORY = "Tell me a very long story about a mill by a river."
 

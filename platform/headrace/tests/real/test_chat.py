@@ -6,9 +6,9 @@ from typing import Any
 import httpx
 import redis
 
-from headrace.testing.engine import Engine
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World, at_rest, drained, records
+from headrace_dev.testing.engine import Engine
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World, at_rest, drained, records
 
 QUESTION = "What is the capital of France? Answer in one sentence."
 

@@ -7,9 +7,9 @@ import httpx
 import pytest
 import redis
 
-from headrace.testing.engine import Engine
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World, at_rest, drained, records
+from headrace_dev.testing.engine import Engine
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World, at_rest, drained, records
 from tenants.models import Project
 
 LONG = "The headrace leads water to the wheel. " * 24

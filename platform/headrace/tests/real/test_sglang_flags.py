@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from headrace.testing.engine import Engine
+from headrace_dev.testing.engine import Engine
 
 pytestmark = [
     pytest.mark.sglang,

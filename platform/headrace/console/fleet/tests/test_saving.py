@@ -8,7 +8,7 @@ from django.urls import reverse
 from engines import secrets
 from engines.models import Pool, Provider, Replica
 from headrace.apply.tests.documents import apply
-from headrace.testing.questions import say_yes, words
+from headrace_dev.testing.questions import say_yes, words
 
 pytestmark = pytest.mark.django_db
 DOCUMENT = """

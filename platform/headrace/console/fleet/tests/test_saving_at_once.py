@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import reverse
 
 from engines.models import Provider
-from headrace.testing.questions import said_again, words
+from headrace_dev.testing.questions import said_again, words
 from tenants.tests.cast import sql
 
 PAGE = reverse("admin:engines_provider_change", args=["hosted"])

@@ -9,10 +9,10 @@ from playwright.sync_api import Browser, sync_playwright
 from pytest_django import DjangoDbBlocker
 
 from headrace.portal.tests import chromium
-from headrace.testing.stores import Services
-from headrace.testing.upstream import ScriptedUpstream
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World
+from headrace_dev.testing.stores import Services
+from headrace_dev.testing.upstream import ScriptedUpstream
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World
 
 
 @pytest.fixture(autouse=True, scope="package")

@@ -11,11 +11,11 @@ from playwright.sync_api import Browser, expect
 from engines.models import Replica
 from headrace.portal.tests import chromium
 from headrace.portal.tests.cast import PASSWORD, person
-from headrace.testing.collecting import collected
-from headrace.testing.invariants import eventually
-from headrace.testing.upstream import ScriptedUpstream, prompt
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World
+from headrace_dev.testing.collecting import collected
+from headrace_dev.testing.invariants import eventually
+from headrace_dev.testing.upstream import ScriptedUpstream, prompt
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World
 from tenants.models import AuditEntry
 
 

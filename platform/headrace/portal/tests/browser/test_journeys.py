@@ -8,10 +8,10 @@ from playwright.sync_api import Browser, expect
 
 from headrace.portal.tests import chromium
 from headrace.portal.tests.cast import PASSWORD, person
-from headrace.testing.invariants import eventually
-from headrace.testing.upstream import ScriptedUpstream, prompt
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World, drained
+from headrace_dev.testing.invariants import eventually
+from headrace_dev.testing.upstream import ScriptedUpstream, prompt
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World, drained
 from tenants.inviting import invite
 from tenants.models import Member, Role
 

@@ -4,8 +4,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from headrace.portal.tests import chromium
 from headrace.portal.tests.cast import PASSWORD, person
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World
 from tenants.models import ApiKey, Member, Role
 
 

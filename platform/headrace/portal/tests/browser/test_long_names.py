@@ -5,8 +5,8 @@ from playwright.sync_api import Browser
 from billing.models import Budget, SetBy
 from headrace.portal.tests import chromium
 from headrace.portal.tests.cast import PASSWORD, person
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World
 from tenants.models import Member, Role
 from tenants.tests.cast import make_key, make_project, make_tenant
 

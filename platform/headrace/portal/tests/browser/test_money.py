@@ -19,10 +19,10 @@ from billing.invoicing.tests.making import close, finalise, make_seller, use
 from billing.models import BillingAccount, Budget, BudgetAlert, Invoice, Price
 from headrace.portal.tests import chromium
 from headrace.portal.tests.cast import PASSWORD, person
-from headrace.testing.budgets import kept
-from headrace.testing.invariants import eventually
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World, drained, records
+from headrace_dev.testing.budgets import kept
+from headrace_dev.testing.invariants import eventually
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World, drained, records
 from tenants.models import Member, Role
 
 

@@ -9,8 +9,8 @@ from billing.models import RefusedHour
 from billing.tests.stream import append, connect, usage_event
 from headrace.portal.tests import chromium
 from headrace.portal.tests.cast import PASSWORD, person
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World
 from tenants.models import ApiKey, Member, Role
 
 

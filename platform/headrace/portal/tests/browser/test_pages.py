@@ -15,9 +15,9 @@ from headrace.portal.headers import PORTAL_POLICY
 from headrace.portal.tests import chromium
 from headrace.portal.tests.cast import PASSWORD, draft_of, person
 from headrace.portal.tests.test_isolation import PAGES, rule
-from headrace.testing.upstream import ScriptedUpstream
-from headrace.testing.web import WebProcess
-from headrace.testing.world import World
+from headrace_dev.testing.upstream import ScriptedUpstream
+from headrace_dev.testing.web import WebProcess
+from headrace_dev.testing.world import World
 from tenants.models import Member, ModelLimits, Role
 
 # What a browser shows no page of: files to keep, and events.

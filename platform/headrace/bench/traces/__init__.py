@@ -1,6 +1,0 @@
-"""Traces of requests to replay: their shape in a YAML file, their draws from a seed."""
-
-from headrace.bench.traces.generate import Asked, Trace, generate
-from headrace.bench.traces.shape import ROUTING, SLO, Shape, at_load, load
-
-__all__ = ["ROUTING", "SLO", "Asked", "Shape", "Trace", "at_load", "generate", "load"]

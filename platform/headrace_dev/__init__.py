@@ -1,0 +1,1 @@
+"""Developers' tooling: benchmarks, fixtures, upstreams that do as they are told. Not part of an installation."""
