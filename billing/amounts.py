@@ -13,7 +13,7 @@ to be less than the smallest that they can show. Minor units are JPY 0, USD 2, K
 
 from decimal import ROUND_DOWN, ROUND_HALF_EVEN, Context, Decimal
 
-from tenants.currencies import MINOR_UNITS
+from headrace_core.currencies import MINOR_UNITS
 
 _EXACT = Context(prec=60, rounding=ROUND_HALF_EVEN)
 ZERO = Decimal(0)

@@ -16,7 +16,7 @@ from billing.invoicing.closing import close_all
 from billing.invoicing.finalising import finalise_all
 from billing.ledger_check import nightly
 from billing.refusals import carrying, keeping
-from tenants import audit
+from headrace_core import audit
 
 log = logging.getLogger("headrace.ledger")
 

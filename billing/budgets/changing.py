@@ -10,7 +10,7 @@ import redis
 from billing import drain, drain_lock
 from billing.budgets.counters import Part, current, ledger_sums, set_counters
 from billing.models import Budget, BudgetAdjustment
-from tenants import audit
+from headrace_core import audit
 
 
 def reset_budget(

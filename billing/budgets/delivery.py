@@ -31,8 +31,8 @@ from billing.amounts import plain
 from billing.budgets import outgoing
 from billing.budgets.under_way import UNDER_WAY, Due, find_due
 from billing.models import BudgetAlert, Delivery, Notice
-from engines import secrets
 from engines.name_lookup import look_up
+from headrace_core import sealing
 
 log = logging.getLogger("headrace.budgets")
 SIGNATURE = "x-headrace-signature"
@@ -172,8 +172,8 @@ def _email(notice: Notice) -> str:
 def _post(notice: Notice) -> str:
     assert notice.endpoint is not None
     try:
-        secret = secrets.open(notice.endpoint.secret)
-    except secrets.Unreadable as error:
+        secret = sealing.open(notice.endpoint.secret)
+    except sealing.Unreadable as error:
         raise NotTaken(str(error)) from error
     body = json.dumps(payload(notice.alert) if notice.alert else trial_payload(notice)).encode()
     headers = [("content-type", "application/json"), (SIGNATURE, signature(secret, body, at=int(time.time())))]

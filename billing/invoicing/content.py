@@ -17,7 +17,7 @@ from billing.amounts import plain, shown
 from billing.invoicing.lines import unit_price
 from billing.models import BillingAccount, Invoice, InvoiceLine, LegalEntity, Price
 from billing.periods import calendar_of
-from tenants.time_zones import zone_named
+from headrace_core.time_zones import zone_named
 
 Content = dict[str, Any]
 VERSION = 1

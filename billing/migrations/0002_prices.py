@@ -6,7 +6,7 @@ import django.core.validators
 import django.utils.timezone
 from django.db import migrations, models
 
-import tenants.currencies
+import headrace_core.currencies
 
 GUARDS = """
 SELECT headrace_watch('billing_price', 'id'), headrace_audited('billing_price', 'version', 'tenant'),
@@ -50,7 +50,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "currency",
-                    models.CharField(default="USD", max_length=3, validators=[tenants.currencies.check_currency]),
+                    models.CharField(default="USD", max_length=3, validators=[headrace_core.currencies.check_currency]),
                 ),
                 (
                     "input",

@@ -9,7 +9,7 @@ import django.db.models.expressions
 import django.utils.timezone
 from django.db import migrations, models
 
-import tenants.currencies
+import headrace_core.currencies
 
 
 class Migration(migrations.Migration):
@@ -31,7 +31,7 @@ class Migration(migrations.Migration):
                         validators=[django.core.validators.MinValueValidator(Decimal("0.001"))],
                     ),
                 ),
-                ("currency", models.CharField(max_length=3, validators=[tenants.currencies.check_currency])),
+                ("currency", models.CharField(max_length=3, validators=[headrace_core.currencies.check_currency])),
                 ("reason", models.CharField(max_length=200)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 (

@@ -5,7 +5,7 @@ from decimal import Decimal
 import django.core.validators
 from django.db import migrations, models
 
-import tenants.currencies
+import headrace_core.currencies
 
 FILL = """
 INSERT INTO billing_targethour (hour, target, model, currency, input_tokens, cached_input_tokens, output_tokens, cost)
@@ -24,8 +24,8 @@ class Migration(migrations.Migration):
             name="ExchangeRate",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("base", models.CharField(max_length=3, validators=[tenants.currencies.check_currency])),
-                ("quote", models.CharField(max_length=3, validators=[tenants.currencies.check_currency])),
+                ("base", models.CharField(max_length=3, validators=[headrace_core.currencies.check_currency])),
+                ("quote", models.CharField(max_length=3, validators=[headrace_core.currencies.check_currency])),
                 (
                     "rate",
                     models.DecimalField(

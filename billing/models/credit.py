@@ -7,7 +7,7 @@ from django.db.models import Q, Sum
 from django.utils import timezone
 
 from billing.amounts import whole_units
-from tenants.currencies import check_currency
+from headrace_core.currencies import check_currency
 from tenants.models import Tenant
 
 

@@ -7,7 +7,7 @@ from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import F, Q
 
-from tenants.currencies import check_currency
+from headrace_core.currencies import check_currency
 
 
 class ExchangeRate(models.Model):

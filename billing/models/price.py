@@ -9,8 +9,8 @@ from django.db.models import Q
 from django.utils import timezone
 
 from billing.pricing import PLACES, Rates
-from tenants.config_lock import lock_configuration
-from tenants.currencies import check_currency
+from headrace_core.config_lock import lock_configuration
+from headrace_core.currencies import check_currency
 
 DEAREST = Decimal(10**9)
 MEANT_AS_NOW = timedelta(minutes=1)

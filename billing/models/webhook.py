@@ -17,7 +17,7 @@ class Delivery(models.TextChoices):
 
 
 class WebhookEndpoint(Limited):
-    """An address of a tenant's that is told of alerts. `secret` is sealed (engines.secrets) and signs what is sent."""
+    """An address of a tenant's that is told of alerts. `secret` is sealed, and signs what is sent."""
 
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="webhooks")
     url = models.CharField(max_length=500, validators=[URLValidator(schemes=["https", "http"])])

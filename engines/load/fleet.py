@@ -4,9 +4,9 @@ from decimal import Decimal
 
 import msgspec
 
-from engines import secrets
 from engines.models import Replica
 from engines.protocols import PROTOCOLS, Upstream
+from headrace_core import sealing
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -42,6 +42,6 @@ def _member(replica: Replica) -> Member:
 def _opened(sealed: bytes | memoryview | None) -> str | None:
     """A key that none of our secrets opens any more takes the load away, not the collector."""
     try:
-        return secrets.open(bytes(sealed)) if sealed else None
-    except secrets.Unreadable:
+        return sealing.open(bytes(sealed)) if sealed else None
+    except sealing.Unreadable:
         return ""

@@ -15,13 +15,13 @@ from channels.routing import ProtocolTypeRouter  # noqa: E402
 from django.conf import settings  # noqa: E402
 from django.urls import get_resolver  # noqa: E402
 
-from headrace import heap  # noqa: E402
 from headrace.gateway.endpoints.chat import ChatConsumer  # noqa: E402
 from headrace.gateway.endpoints.health import HealthConsumer, MetricsConsumer, ReadyConsumer  # noqa: E402
 from headrace.gateway.endpoints.model_list import ModelsConsumer  # noqa: E402
 from headrace.gateway.endpoints.not_found import UnknownConsumer  # noqa: E402
 from headrace.gateway.relay.consumer import StreamingConsumer  # noqa: E402
 from headrace.gateway.web_process import Gateway  # noqa: E402
+from headrace_core import gc_tuning  # noqa: E402
 
 if settings.SERVE != "data":
     # Django imports the screens at the first request for one, in the event loop: half a second for every stream.
@@ -90,7 +90,7 @@ class DataPlane:
         except TimeoutError:
             return  # /readyz tells
         finally:
-            heap.keep()
+            gc_tuning.freeze_loaded()
 
     async def drain(self, *, patience: float) -> None:
         """Take no more work (/readyz says so), let what runs finish for `patience` seconds, then end and settle it."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from celery import Celery
 
-from headrace import log_writer
+from headrace_core import log_writer
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "headrace.settings")
 

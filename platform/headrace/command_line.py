@@ -9,7 +9,7 @@ import psycopg
 from django.core.exceptions import ImproperlyConfigured
 from django.db import OperationalError
 
-from headrace import database, env, secret
+from headrace_core import database, env, secret_key
 
 
 def run(execute: Callable[[list[str]], None], argv: list[str]) -> None:
@@ -36,7 +36,7 @@ def explain(error: Exception) -> str | None:
     if isinstance(error, env.BadSetting):
         return str(error)
     if isinstance(error, ImproperlyConfigured):  # how Django takes an empty SECRET_KEY
-        return None if secret.read(env.home()) else secret.missing(env.home())
+        return None if secret_key.read(env.home()) else secret_key.missing(env.home())
     cause = error.__cause__ or error
     if getattr(cause, "sqlstate", None):
         return None  # a statement failed: the database does answer

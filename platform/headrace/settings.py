@@ -10,7 +10,7 @@ from django.templatetags.static import static
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from headrace import addresses, env, secret
+from headrace_core import addresses, env, secret_key
 
 HOME = env.home()
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,7 +21,7 @@ decimal.setcontext(decimal.DefaultContext)
 
 # --- who we are -------------------------------------------------------------------------------------------------------
 DEBUG = env.flag("HEADRACE_DEBUG")
-SECRET_KEY = secret.read(HOME)
+SECRET_KEY = secret_key.read(HOME)
 SECRET_KEY_FALLBACKS = env.words("HEADRACE_SECRET_KEY_FALLBACKS")
 ALLOWED_HOSTS = env.words("HEADRACE_ALLOWED_HOSTS", "*" if DEBUG else "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env.words("HEADRACE_TRUSTED_ORIGINS")
@@ -241,8 +241,8 @@ LOGGING = {
     },
     "handlers": {
         # Through a queue and a thread: no process waits for whoever reads its log.
-        "stderr": {"class": "headrace.log_writer.QueuedHandler", "formatter": "plain", "descriptor": 2},
-        "requests": {"class": "headrace.log_writer.QueuedHandler", "formatter": "bare", "descriptor": 1},
+        "stderr": {"class": "headrace_core.log_writer.QueuedHandler", "formatter": "plain", "descriptor": 2},
+        "requests": {"class": "headrace_core.log_writer.QueuedHandler", "formatter": "bare", "descriptor": 1},
     },
     "root": {"handlers": ["stderr"], "level": env.text("HEADRACE_LOG_LEVEL", "INFO")},
     "loggers": {

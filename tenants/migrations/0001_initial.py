@@ -6,8 +6,8 @@ import django.utils.timezone
 from django.conf import settings
 from django.db import migrations, models
 
-import tenants.currencies
-import tenants.time_zones
+import headrace_core.currencies
+import headrace_core.time_zones
 
 
 class Migration(migrations.Migration):
@@ -136,11 +136,13 @@ class Migration(migrations.Migration):
                 ("name", models.CharField(max_length=200)),
                 (
                     "currency",
-                    models.CharField(default="USD", max_length=3, validators=[tenants.currencies.check_currency]),
+                    models.CharField(default="USD", max_length=3, validators=[headrace_core.currencies.check_currency]),
                 ),
                 (
                     "time_zone",
-                    models.CharField(default="UTC", max_length=64, validators=[tenants.time_zones.check_time_zone]),
+                    models.CharField(
+                        default="UTC", max_length=64, validators=[headrace_core.time_zones.check_time_zone]
+                    ),
                 ),
                 ("suspended_at", models.DateTimeField(blank=True, editable=False, null=True)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),

@@ -14,7 +14,7 @@ class AuditEntryQuerySet(models.QuerySet["AuditEntry"]):
 
 
 class AuditEntry(models.Model):
-    """Who changed what, from what to what. Written by database triggers (tenants.audit names the actor), never changed.
+    """Who changed what, from what to what. Written by database triggers (core's audit.py says who acts), never changed.
 
     Secrets appear only as "set" or "changed". `tenant` is empty for what belongs to the platform.
     """

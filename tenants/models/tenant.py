@@ -5,11 +5,11 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from tenants.currencies import check_currency
+from headrace_core.currencies import check_currency
+from headrace_core.time_zones import check_time_zone
 from tenants.models.display_names import check_display_name
 from tenants.models.limits import Limits
 from tenants.models.names import slug_constraint, slug_field
-from tenants.time_zones import check_time_zone
 
 LEAST_WEIGHT, MOST_WEIGHT = Decimal("0.1"), Decimal(100)
 

@@ -7,9 +7,9 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.db import DataError, connection
 
+from headrace_core.time_zones import check_time_zone, is_listed, zone_named
 from tenants.models import Tenant
 from tenants.tests.cast import make_tenant, sql
-from tenants.time_zones import check_time_zone, is_listed, zone_named
 
 pytestmark = pytest.mark.django_db
 MEND = import_module("billing.migrations.0023_known_zones").MEND

@@ -22,7 +22,7 @@ from django.utils import timezone
 from billing.budgets import alerts, changing, counters, delivery
 from billing.models import Budget, BudgetAlert, Delivery, Notice, WebhookEndpoint
 from billing.tests.stream import connect
-from engines import secrets
+from headrace_core import sealing
 from tenants.models import Member
 from tenants.tests.cast import make_tenant
 
@@ -74,7 +74,7 @@ def budget(receiver: Receiver, settings: Any) -> Budget:
     for name, role in (("olga", "owner"), ("fred", "finance"), ("dev", "developer")):
         user = User.objects.create(username=name, email=f"{name}@acme.test")
         Member.objects.create(tenant=tenant, user=user, role=role)
-    WebhookEndpoint.objects.create(tenant=tenant, url=receiver.url, secret=secrets.seal(SECRET))
+    WebhookEndpoint.objects.create(tenant=tenant, url=receiver.url, secret=sealing.seal(SECRET))
     budget = Budget.objects.create(tenant=tenant, name="monthly", amount=Decimal(100), thresholds=[50, 80, 100])
     with connect() as client:
         counters.keep(client)

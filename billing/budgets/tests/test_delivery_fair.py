@@ -17,7 +17,7 @@ from django.utils import timezone
 from billing.budgets import alerts, changing, counters, delivery, outgoing, under_way
 from billing.models import Budget, BudgetAlert, Delivery, Notice, WebhookEndpoint
 from billing.tests.stream import connect
-from engines import secrets
+from headrace_core import sealing
 from tenants.models import Member, Tenant
 from tenants.tests.cast import make_tenant
 
@@ -68,7 +68,7 @@ def places(settings: Any) -> Iterator[Places]:
 
 
 def endpoint(tenant: Tenant, url: str) -> WebhookEndpoint:
-    return WebhookEndpoint.objects.create(tenant=tenant, url=url, secret=secrets.seal("s"))
+    return WebhookEndpoint.objects.create(tenant=tenant, url=url, secret=sealing.seal("s"))
 
 
 def notices(tenant: Tenant, number: int, *where: WebhookEndpoint, email: str = "") -> None:

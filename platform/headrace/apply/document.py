@@ -16,9 +16,10 @@ from headrace.apply.problems import ApplyError, Problem, near
 from headrace.apply.routing import plan_models
 from headrace.apply.sections import DOCUMENT
 from headrace.apply.tenants import plan_tenants
+from headrace_core import audit
+from headrace_core.config_lock import lock_configuration
 from routing.models import Model
-from tenants import audit, quotas
-from tenants.config_lock import lock_configuration
+from tenants import quotas
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,10 @@
 
 from django.db import models
 
-from engines import secrets
 from engines.models import Pool, Provider, Replica
 from headrace.apply.entries import Entry
 from headrace.apply.plan import Plan
+from headrace_core import sealing
 
 
 def plan_pools(plan: Plan, entries: list[Entry]) -> dict[str, Pool]:
@@ -47,7 +47,7 @@ def _put_with_secrets(plan: Plan, row: models.Model, entry: Entry, label: str, n
     for name in names:
         text = entry.get(name)
         if name in entry.given and (text and text.strip()) != _opened(getattr(row, name)):
-            wanted[name] = None if text is None else secrets.seal(text)
+            wanted[name] = None if text is None else sealing.seal(text)
     plan.put(row, entry, label, wanted)
 
 
@@ -56,8 +56,8 @@ def _opened(sealed: bytes | None) -> str | None:
     if sealed is None:
         return None
     try:
-        return secrets.open(sealed)
-    except secrets.Unreadable:
+        return sealing.open(sealed)
+    except sealing.Unreadable:
         return ""
 
 

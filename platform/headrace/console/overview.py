@@ -12,8 +12,8 @@ from django.utils import timezone
 from billing.invoicing.overdue import count_overdue
 from billing.models import DeadLetter, LedgerCheckRun, UsageHour, UsageRecord
 from engines.models import PoolHour, Replica
+from headrace_core.currencies import MINOR_UNITS
 from routing.models import Model
-from tenants.currencies import MINOR_UNITS
 from tenants.models import Tenant
 
 SPAN = timedelta(hours=24)

@@ -8,7 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from unfold.admin import ModelAdmin
 
 from headrace.console.confirmation import Change, asking, is_sure, is_sure_of
-from tenants.config_lock import lock_configuration
+from headrace_core.config_lock import lock_configuration
 
 State = dict[str, str]
 NOTHING = "\u2013"

@@ -16,7 +16,7 @@ from unfold.sites import UnfoldAdminSite
 from headrace.asked_wrongly import refused_as_bad
 from headrace.console import overview
 from headrace.console.quick_lists import quicken
-from tenants import audit
+from headrace_core import audit
 
 View = Callable[..., HttpResponse]
 quicken()

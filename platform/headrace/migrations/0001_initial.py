@@ -1,6 +1,6 @@
 """Privileges, the change feed, and the database functions with which later migrations guard their tables.
 
-The roles themselves are made by `headrace.database.prepare` before any migration, which works as headrace_owner.
+The roles themselves are made by `headrace_core.database.prepare` before any migration, which works as headrace_owner.
 """
 
 from django.db import migrations, models

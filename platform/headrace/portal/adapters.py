@@ -6,8 +6,8 @@ from allauth.account.adapter import DefaultAccountAdapter
 from allauth.mfa.adapter import DefaultMFAAdapter
 from django.http import HttpRequest
 
-from engines import secrets
 from headrace.portal.lost_secrets import SecretLost
+from headrace_core import sealing
 
 log = logging.getLogger("headrace.portal")
 
@@ -19,12 +19,12 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
 
 class MFAAdapter(DefaultMFAAdapter):  # type: ignore[misc]
     def encrypt(self, text: str) -> str:
-        return secrets.seal(text).decode()
+        return sealing.seal(text).decode()
 
     def decrypt(self, encrypted_text: str) -> str:
         """Raises SecretLost, which the form that is checked shows: a lost key lets nobody in."""
         try:
-            return secrets.open(encrypted_text.encode())
-        except secrets.Unreadable as error:
+            return sealing.open(encrypted_text.encode())
+        except sealing.Unreadable as error:
             log.error("a second factor cannot be checked: %s", error)
             raise SecretLost from None

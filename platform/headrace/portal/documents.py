@@ -18,8 +18,8 @@ from billing.invoicing.finalising import grace_time
 from billing.invoicing.lines import Use
 from billing.models import BillingAccount, Invoice, LegalEntity
 from billing.periods import Period, calendar_of
+from headrace_core.time_zones import zone_named
 from tenants.models import Tenant
-from tenants.time_zones import zone_named
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from django.utils import timezone
 from billing.periods import calendar_of
 from headrace.portal import log
 from headrace.portal.rows import APP, rows_of
+from headrace_core.time_zones import zone_named
 from tenants.models import ApiKey, Tenant
-from tenants.time_zones import zone_named
 
 EVERY, LIFE = 2.0, 60.0  # seconds; when its life is over the browser asks again, and is looked at again
 SPAN = timedelta(minutes=15)  # a request is on record when it ended: looking only after the newest would miss long ones

@@ -17,10 +17,10 @@ from billing.periods import Calendar, calendar_of
 from headrace.portal.access import OPERATOR, May, Rule, may
 from headrace.portal.refusing import operator_looks
 from headrace.portal.rows import rows_of
-from tenants import audit
+from headrace_core import audit
+from headrace_core.time_zones import zone_named
 from tenants.models import Member, OperatorVisit, Tenant
 from tenants.models.names import SLUG_PATTERN
-from tenants.time_zones import zone_named
 
 P = ParamSpec("P")
 

@@ -5,7 +5,7 @@ import os
 import resource
 import sys
 
-from headrace import env, log_writer, secret
+from headrace_core import env, log_writer, secret_key
 
 # How long a thread keeps the interpreter from the others, in seconds. Python's own 5 ms come again at each system call
 # of the event loop while another thread (a screen, a scrape) is at work: tens of milliseconds for every stream.
@@ -18,8 +18,8 @@ def main() -> None:
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=env.integer("HEADRACE_PORT", 8080))
     options = parser.parse_args()
-    if not secret.read(env.home()):
-        sys.exit(f"error: {secret.missing(env.home())}")
+    if not secret_key.read(env.home()):
+        sys.exit(f"error: {secret_key.missing(env.home())}")
     log_writer.queue_standard_streams()
     sys.setswitchinterval(_SWITCH_SECONDS)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "headrace.settings")

@@ -7,8 +7,8 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from headrace import database
 from headrace.stack.errors import StackError
+from headrace_core import database
 
 SECONDS = 5
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace import secret
 from headrace.stack import banner, given, ports
 from headrace.stack.errors import StackError
 from headrace.stack.home import Home
@@ -21,6 +20,7 @@ from headrace.stack.parts.valkey import Valkey
 from headrace.stack.parts.web import Web
 from headrace.stack.process import end_with_make
 from headrace.stack.supervisor import Supervisor
+from headrace_core import secret_key
 
 ENGINES = ("llamacpp", "sglang", "none")
 
@@ -92,7 +92,7 @@ class Up:
 
     def _start(self, home: Home, supervisor: Supervisor) -> None:
         self.say(f"home      {home.path}")
-        secret.mint(home.path)  # for its parts: this process has no use for it
+        secret_key.mint(home.path)  # for its parts: this process has no use for it
         engine = self._engine(home)
         if engine is not None:
             supervisor.start(engine)  # first: it takes longest, and needs nobody

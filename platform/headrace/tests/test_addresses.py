@@ -11,8 +11,8 @@ import redis
 from celery import Celery
 from django.db import connections
 
-from headrace import addresses, env
 from headrace.stack.parts import valkey as valkey_part
+from headrace_core import addresses, env
 from headrace_dev.testing.stores import Services
 
 

@@ -4,9 +4,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import DatabaseError, transaction
 
-from engines import secrets
 from engines.models import Pool, Provider
-from tenants import audit
+from headrace_core import audit, sealing
 from tenants.issuing import revoke_key
 from tenants.models import AuditEntry
 from tenants.suspension import resume_tenant, suspend_tenant
@@ -53,12 +52,12 @@ def test_it_keeps_only_what_changed() -> None:
 
 
 def test_it_shows_that_a_secret_changed_and_not_what_it_is() -> None:
-    provider = Provider.objects.create(name="hosted", base_url="https://x.test", api_key=secrets.seal("first"))
-    provider.api_key = secrets.seal("second")
+    provider = Provider.objects.create(name="hosted", base_url="https://x.test", api_key=sealing.seal("first"))
+    provider.api_key = sealing.seal("second")
     provider.save()
     provider.api_key = None
     provider.save()
-    pool = Pool.objects.create(name="p", model="m", admin_key=secrets.seal("third"))
+    pool = Pool.objects.create(name="p", model="m", admin_key=sealing.seal("third"))
     pool.delete()
     created, changed, cleared = entries("engines_provider")
     assert created[2]["api_key"] == "set"  # type: ignore[index]

@@ -10,7 +10,7 @@ import pytest
 # Each writes more than the queue takes, by the ways there are, and says at its end how long that took.
 LOGGED = """
 import logging, sys, time
-from headrace import log_writer
+from headrace_core import log_writer
 log_writer.queue_standard_streams()
 logging.basicConfig(handlers=[log_writer.QueuedHandler(1)], level="INFO", format="%(message)s")
 began = time.monotonic()
@@ -21,7 +21,7 @@ open(sys.argv[1], "w").write(str(time.monotonic() - began))
 """
 DIVERTED = """
 import os, sys, time
-from headrace import log_writer
+from headrace_core import log_writer
 log_writer.divert_descriptors()
 began = time.monotonic()
 for number in range(LINES):

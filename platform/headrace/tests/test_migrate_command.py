@@ -14,7 +14,7 @@ from django.core.management import CommandError, call_command
 from django.db import connections
 from psycopg import sql
 
-from headrace import database
+from headrace_core import database
 from headrace_dev.testing.web import ROOT
 
 

@@ -5,10 +5,10 @@ from decimal import Decimal
 import pytest
 from django.db import connection
 
-from engines import secrets
 from engines.models import Pool, Provider, Replica
 from headrace.apply.tests.documents import EVERYTHING, apply, changes
 from headrace.models import ConfigChange
+from headrace_core import sealing
 from routing.models import Model, Target
 from tenants import keys
 from tenants.models import ApiKey, AuditEntry, Member, Project, Tenant
@@ -20,7 +20,7 @@ def test_it_writes_everything_a_document_says() -> None:
     result = apply(EVERYTHING)
     pool = Pool.objects.get()
     assert (pool.name, pool.engine, pool.gpus_per_replica) == ("local", "llamacpp", Decimal("0.5"))
-    assert secrets.open(pool.api_key or b"") == "the pool's secret"
+    assert sealing.open(pool.api_key or b"") == "the pool's secret"
     assert list(Replica.objects.values_list("name", "url", "enabled")) == [
         ("replica-1", "http://127.0.0.1:9001", True),
         ("spare", "http://127.0.0.1:9002", False),
@@ -136,20 +136,20 @@ def test_it_replaces_a_chosen_secret_and_a_providers() -> None:
         "~ provider hosted: api_key (secret) -> (secret)",
         "~ key acme/batch/nightly: digest (secret) -> (secret), hint 0001 -> 0002",
     ]
-    assert secrets.open(Provider.objects.get().api_key or b"") == "another secret"
+    assert sealing.open(Provider.objects.get().api_key or b"") == "another secret"
     assert changes("providers: {hosted: {api_key: ~}}") == ["~ provider hosted: api_key (secret) -> none"]
 
 
 def test_it_takes_secrets_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOSTED_KEY", "from outside")
     apply('providers: {hosted: {base_url: "https://x.test/v1", api_key: "${HOSTED_KEY}"}}')
-    assert secrets.open(Provider.objects.get().api_key or b"") == "from outside"
+    assert sealing.open(Provider.objects.get().api_key or b"") == "from outside"
 
 
 def test_it_takes_no_line_end_for_a_part_of_a_secret() -> None:
     document = 'providers: {hosted: {base_url: "https://x.test/v1", api_key: "sk-1\\n"}}'
     apply(document)
-    assert secrets.open(Provider.objects.get().api_key or b"") == "sk-1"
+    assert sealing.open(Provider.objects.get().api_key or b"") == "sk-1"
     assert changes(document) == []
 
 

@@ -21,14 +21,13 @@ from unfold.views import ChangeList
 from billing.budgets.changing import reset_budget
 from billing.budgets.standing import Standing, standings
 from billing.models import Budget, BudgetAdjustment, BudgetAlert, Notice, WebhookEndpoint
-from engines import secrets
 from headrace.console.billing.budget_changes import asked_of, budget_state, scope_of
 from headrace.console.cells import number
 from headrace.console.confirmation import question, reason_of
 from headrace.console.growing_lists import GrowingList
 from headrace.console.money_cells import cost, total
 from headrace.console.saving import Asked, AskingAdmin, State
-from tenants import audit
+from headrace_core import audit, sealing
 from tenants.models import ApiKey, Project
 
 SCOPE = ("tenant", "name", "project", "key", "model", "period")
@@ -268,7 +267,7 @@ class WebhookEndpointAdmin(ModelAdmin):
     def save_model(self, request: HttpRequest, obj: WebhookEndpoint, form: Any, change: bool) -> None:
         if not change:
             secret = random.token_urlsafe(32)
-            obj.secret = secrets.seal(secret)
+            obj.secret = sealing.seal(secret)
             self.message_user(
                 request, f"Shown once: the secret that signs what is posted there is {secret}", messages.WARNING
             )

@@ -36,7 +36,7 @@ from headrace.console.confirmation import dialog
 from headrace.console.exact_filter import exact_filter
 from headrace.console.growing_lists import GrowingList
 from headrace.console.money_cells import total
-from tenants import audit
+from headrace_core import audit
 
 COLOURS = {"draft": "warning", "finalised": "success", "voided": "danger"}
 _HEADS = (

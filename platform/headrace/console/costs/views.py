@@ -19,9 +19,9 @@ from billing.cost.report import report
 from engines.models import Pool
 from headrace.console.costs.chart import charts
 from headrace.console.costs.table import rows
+from headrace_core.currencies import check_currency
+from headrace_core.time_zones import check_time_zone
 from routing.models import Model
-from tenants.currencies import check_currency
-from tenants.time_zones import check_time_zone
 
 # A table is for reading; longer ones are for the command line.
 MOST_LINES = 50

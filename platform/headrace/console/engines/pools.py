@@ -11,8 +11,8 @@ from unfold.admin import ModelAdmin, TabularInline
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldBooleanSwitchWidget
 
-from engines import secrets
 from engines.models import Pool, Provider, Replica
+from headrace_core import sealing
 
 
 class SecretForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -32,7 +32,7 @@ class SecretForm(forms.ModelForm):  # type: ignore[type-arg]
             if self.cleaned_data.get(f"clear_{name}"):
                 setattr(self.instance, name, None)
             if text := self.cleaned_data.get(f"new_{name}"):
-                setattr(self.instance, name, secrets.seal(text))
+                setattr(self.instance, name, sealing.seal(text))
         return super().save(commit)
 
 

@@ -18,9 +18,9 @@ from billing.usage import PRICING, SHADOW
 from engines.sizing.cards import model_names
 from engines.sizing.checks import known, within
 from engines.sizing.errors import BadValue
+from headrace_core.time_zones import zone_named
 from routing.models import Model
 from tenants.models import Tenant
-from tenants.time_zones import zone_named
 
 SAMPLE = 100_000
 HOUR = timedelta(hours=1)

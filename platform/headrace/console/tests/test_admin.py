@@ -17,10 +17,10 @@ from django.utils.text import capfirst
 from billing.drain import drain_all
 from billing.models import DeadLetter, Price, UsageHour, UsageRecord
 from billing.tests.stream import append, connect, usage_event
-from engines import secrets
 from engines.models import Pool, Provider
 from headrace.apply.tests.documents import EVERYTHING, apply
 from headrace.console.appearance import sidebar
+from headrace_core import sealing
 from headrace_dev.testing.questions import save
 from routing.models import TIMEOUT_FIELDS, Model, Route, Target
 from tenants import keys
@@ -138,9 +138,9 @@ def test_it_takes_a_providers_secret_and_never_shows_it(alice: Client) -> None:
     page = reverse("admin:engines_provider_change", args=["hosted"])
     form = {"protocol": "openai", "base_url": "https://api.example.com/v2", "new_api_key": ""}
     save(alice, page, form)
-    assert secrets.open(Provider.objects.get().api_key or b"") == "the provider's secret"
+    assert sealing.open(Provider.objects.get().api_key or b"") == "the provider's secret"
     save(alice, page, form | {"new_api_key": "a better secret"})
-    assert secrets.open(Provider.objects.get().api_key or b"") == "a better secret"
+    assert sealing.open(Provider.objects.get().api_key or b"") == "a better secret"
     shown = alice.get(page).content.decode()
     assert "a better secret" not in shown
     assert "One is stored. Empty: keep it." in shown

@@ -16,8 +16,9 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from billing.usage import UsageEvent
-from headrace import log_writer, metrics_page
+from headrace import metrics_page
 from headrace.gateway import errors
+from headrace_core import log_writer
 from routing.catalog import Route
 
 Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]).mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ import psycopg
 
 from billing import periods, price_book
 from billing.budgets import book
-from engines import secrets
+from headrace_core import sealing
 from routing import catalog
 from tenants import keyring
 
@@ -174,7 +174,7 @@ async def _read_zones(connection: psycopg.AsyncConnection, tenants: list[str] | 
 def _unseal(sealed: bytes) -> str:
     """A secret that cannot be opened takes its own pool away (engines refuse an empty key), not the catalog."""
     try:
-        return secrets.open(sealed)
-    except secrets.Unreadable as error:
+        return sealing.open(sealed)
+    except sealing.Unreadable as error:
         log.error("%s", error)
         return ""

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand
 from redis.exceptions import ReadOnlyError
 
 from engines.load.collector import Collector
-from headrace import log_writer
+from headrace_core import log_writer
 
 _REDIS_TIMEOUT = 2.0
 

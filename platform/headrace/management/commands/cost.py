@@ -17,8 +17,8 @@ from billing.cost.asked import UNITS, Asked, default_span
 from billing.cost.export import COLUMNS, document, row
 from billing.cost.report import Report, report
 from engines.models import Pool
-from tenants.currencies import check_currency
-from tenants.time_zones import check_time_zone
+from headrace_core.currencies import check_currency
+from headrace_core.time_zones import check_time_zone
 
 _LEFT = {"start", "pool", "model", "currency"}
 

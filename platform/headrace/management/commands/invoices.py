@@ -24,7 +24,7 @@ from billing.invoicing.records import records_behind
 from billing.invoicing.voiding import void_invoice
 from billing.models import Invoice
 from headrace.command_line import operators_name
-from tenants import audit
+from headrace_core import audit
 from tenants.models import Tenant
 
 COLUMNS = ("id", "number", "kind", "status", "tenant", "period", "currency", "net", "tax", "total")

@@ -14,7 +14,7 @@ from django.core.management.commands import migrate
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.migrations.loader import MigrationLoader
 
-from headrace import database, env
+from headrace_core import database, env
 from tenants import quotas
 
 _LOCK = 0x6D696772  # "migr"

@@ -5,7 +5,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from tenants import audit, quotas
+from headrace_core import audit
+from tenants import quotas
 from tenants.models import Quota, Tenant
 
 

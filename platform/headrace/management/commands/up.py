@@ -7,10 +7,10 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from headrace import env
 from headrace.stack import up
 from headrace.stack.errors import StackError
 from headrace.stack.parts.web import SERVERS
+from headrace_core import env
 
 
 class Command(BaseCommand):

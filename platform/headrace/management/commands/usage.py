@@ -12,8 +12,8 @@ from billing.exports import FIELDS, dropped_within, usage_rows
 from billing.exports.cells import csv_rows
 from billing.exports.record_rows import NUMBERS as _DIGITS
 from billing.periods import calendar_of
+from headrace_core.time_zones import zone_named
 from tenants.models import Tenant
-from tenants.time_zones import zone_named
 
 DEFAULT_LIMIT = 1000
 Rows = Iterable[dict[str, Any]]

@@ -5,9 +5,9 @@ import time
 
 from billing.budgets import delivery
 from billing.models import BudgetAlert, Notice, WebhookEndpoint
-from engines import secrets
 from headrace.portal.tests.cast import Cast, browser
 from headrace.portal.views.webhooks import CHECK
+from headrace_core import sealing
 from tenants.models import AuditEntry
 
 ALL = "/t/acme/budgets/webhooks/"
@@ -19,7 +19,7 @@ def test_it_makes_one_and_shows_its_secret_once(cast: Cast) -> None:
     endpoint = WebhookEndpoint.objects.get(url="https://hooks.test/alerts")
     found = re.search(r'id="webhook-secret"[^>]*>([\w-]{40,})<', answer.content.decode())
     assert found is not None
-    assert (endpoint.tenant_id, secrets.open(endpoint.secret)) == ("acme", found[1])
+    assert (endpoint.tenant_id, sealing.open(endpoint.secret)) == ("acme", found[1])
     assert answer.headers["Cache-Control"] == "no-store"
     assert found[1] not in fay.get(ALL).content.decode()
     assert found[1] not in str(AuditEntry.objects.values_list("before", "after"))
@@ -64,7 +64,7 @@ def test_it_puts_a_test_on_its_way_and_shows_what_became_of_it(cast: Cast) -> No
     page = alice.get(ALL).content.decode()
     assert "on its way" in page
     assert 'hx-trigger="every 2s"' in page
-    endpoint.secret = secrets.seal("x")
+    endpoint.secret = sealing.seal("x")
     endpoint.url = "https://127.0.0.1/"
     endpoint.save()
     delivery.deliver_due()

@@ -20,8 +20,8 @@ from headrace.portal.access import May
 from headrace.portal.downloads import Kept, streamed
 from headrace.portal.invoice_rows import line_rows
 from headrace.portal.request import PortalRequest
+from headrace_core.time_zones import zone_named
 from tenants.models import ApiKey, Tenant
-from tenants.time_zones import zone_named
 
 PAGE = 50
 SHOWN_RECORDS = 50

@@ -12,7 +12,8 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from headrace.portal.forms.joining import NewPasswordForm
-from tenants import audit, inviting
+from headrace_core import audit
+from tenants import inviting
 from tenants.models import Invitation
 from tenants.quotas import refusals_to
 

@@ -11,7 +11,7 @@ from django.shortcuts import render
 from billing.models import Price, Status, UsageCorrection, UsageRecord
 from headrace.portal import live, log
 from headrace.portal.request import PortalRequest, asked
-from tenants import audit
+from headrace_core import audit
 from tenants.models import ApiKey, Project
 
 STATES = {

@@ -7,9 +7,9 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 
 from billing.models import Delivery, Notice, WebhookEndpoint
-from engines import secrets
 from headrace.portal.forms.webhooks import WebhookForm
 from headrace.portal.request import PortalRequest
+from headrace_core import sealing
 from tenants.quotas import refusals_to
 
 PAGE = 50
@@ -36,7 +36,7 @@ def create(request: PortalRequest) -> HttpResponse:
         secret = random.token_urlsafe(32)
         url = form.cleaned_data["url"]
         with refusals_to(form):
-            endpoint = WebhookEndpoint.objects.create(tenant=request.tenant, url=url, secret=secrets.seal(secret))
+            endpoint = WebhookEndpoint.objects.create(tenant=request.tenant, url=url, secret=sealing.seal(secret))
         if not form.errors:
             context = {"endpoint": endpoint, "secret": secret, "check": CHECK}
             return render(request, "portal/budget_webhook_made.html", context)

@@ -39,7 +39,7 @@ class Postgres(Part):
 
     @property
     def url(self) -> str:
-        """The superuser's address of `database`, which `headrace.database.prepare` creates."""
+        """The superuser's address of `database`, which `headrace_core.database.prepare` creates."""
         return self._url(self.database)
 
     def _url(self, database: str) -> str:

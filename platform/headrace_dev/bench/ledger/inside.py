@@ -9,7 +9,7 @@ import sys
 
 import django
 
-from headrace import heap
+from headrace_core import gc_tuning
 
 
 def main() -> None:
@@ -19,7 +19,7 @@ def main() -> None:
     from headrace_dev.bench.benchmark import BenchmarkFailed  # noqa: PLC0415  there are no settings before
     from headrace_dev.bench.ledger import checking, closing, pages, queries, rollups  # noqa: PLC0415
 
-    heap.keep()
+    gc_tuning.freeze_loaded()
     parts = {"rollups": rollups, "closing": closing, "queries": queries, "pages": pages, "checking": checking}
     name, tenants = sys.argv[1:]
     try:

@@ -15,13 +15,13 @@ from headrace.portal.period import Period, period
 from headrace.portal.rollups import DIMENSIONS, rollups
 from headrace.portal.rows import rows_of
 from headrace.portal.views.overview import RECENT
+from headrace_core.time_zones import zone_named
 from headrace_dev.bench.benchmark import Say, Target
 from headrace_dev.bench.figures import percentile
 from headrace_dev.bench.ledger.part import Found, milliseconds, row, spread
 from headrace_dev.bench.ledger.seeding.cast import slug
 from headrace_dev.bench.ledger.seeding.offers import MODELS, POOLS
 from tenants.models import Tenant
-from tenants.time_zones import zone_named
 
 LIMIT_MS = 100
 MOST_TENANTS = 100

@@ -18,8 +18,8 @@ django.setup()
 
 from django.conf import settings  # noqa: E402
 
-from headrace import heap  # noqa: E402
 from headrace.gateway.process.snapshot import Snapshot  # noqa: E402
+from headrace_core import gc_tuning  # noqa: E402
 
 _PAUSE = 0.001
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -27,7 +27,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 async def main() -> dict[str, float]:
     snapshot = Snapshot(os.environ["DATABASE_URL"])
-    heap.keep()  # as a web process does
+    gc_tuning.freeze_loaded()  # as a web process does
     before, began = _resident(), time.perf_counter()
     following = asyncio.create_task(snapshot.follow())
     longest, ready = 0.0, asyncio.create_task(snapshot.ready.wait())

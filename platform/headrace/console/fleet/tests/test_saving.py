@@ -5,9 +5,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from engines import secrets
 from engines.models import Pool, Provider, Replica
 from headrace.apply.tests.documents import apply
+from headrace_core import sealing
 from headrace_dev.testing.questions import say_yes, words
 
 pytestmark = pytest.mark.django_db
@@ -90,9 +90,9 @@ def test_it_says_that_a_provider_gets_the_key_and_shows_none(olga: Client) -> No
     assert "It is a target of no model." in shown
     assert "Base URL http://127.0.0.1:9/v1 http://127.0.0.1:8/v1 API key stored (" in shown
     assert "sk-first" not in asking.content.decode()
-    assert secrets.open(Provider.objects.get().api_key or b"") == "sk-first"
+    assert sealing.open(Provider.objects.get().api_key or b"") == "sk-first"
     say_yes(olga, PROVIDER, asking)
-    assert secrets.open(Provider.objects.get().api_key or b"") == "sk-second"
+    assert sealing.open(Provider.objects.get().api_key or b"") == "sk-second"
 
 
 def test_it_takes_a_pool_of_hundreds_of_replicas(olga: Client) -> None:

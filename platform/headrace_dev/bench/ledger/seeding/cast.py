@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from django.db import transaction
 
 from billing.models import LegalEntity
+from headrace_core import audit
 from headrace_dev.bench.ledger.seeding import belongings
 from headrace_dev.bench.ledger.seeding.size import Size
-from tenants import audit, keys
+from tenants import keys
 from tenants.models import ApiKey, Project, Tenant
 
 CURRENCIES = ("EUR", "USD")

@@ -3,7 +3,7 @@
 import gc
 
 
-def keep() -> None:
+def freeze_loaded() -> None:
     """Leave what is loaded by now out of every later collection, which then finds little to look at, and seldom."""
     gc.collect()
     gc.freeze()

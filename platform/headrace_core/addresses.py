@@ -12,7 +12,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from redis.connection import parse_url
 
-from headrace import env
+from headrace_core import env
 
 # A server that is gone without a word, as after a failover, is noticed within half a minute. Else the kernel waits for
 # two hours, and whoever waits for an answer with it.

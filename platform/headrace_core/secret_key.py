@@ -4,7 +4,7 @@ import os
 import secrets
 from pathlib import Path
 
-from headrace import env
+from headrace_core import env
 
 
 def read(home: Path) -> str:

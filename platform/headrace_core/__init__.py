@@ -1,0 +1,1 @@
+"""What every app may import: settings' readers, database roles, secrets, currencies, time zones, who acts."""
