@@ -1,4 +1,4 @@
-"""All settings, each read once from the environment by a typed reader (env.py). The table in README.md lists them."""
+"""All settings, each read once from the environment by a typed reader (env.py). docs/settings.md lists them."""
 
 import decimal
 import os

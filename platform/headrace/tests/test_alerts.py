@@ -14,7 +14,7 @@ from engines.load.figures import Fleet, Load, Need, Report, State
 from headrace.gateway.process import metrics, shared_metrics
 
 RULES = Path(__file__).parents[2] / "alerts.yml"
-README = Path(__file__).parents[3] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 USAGE = {
     "headrace_usage_waiting",
     "headrace_usage_waiting_seconds",
@@ -68,8 +68,8 @@ def test_it_says_what_to_do_about_retractions() -> None:
     assert "More replicas or tighter limits" in rule["annotations"]["action"]
 
 
-def test_the_readme_names_every_metric_and_no_other() -> None:
+def test_the_docs_name_every_metric_and_no_other() -> None:
     names = {re.sub(r"_(bucket|count|sum)$", "", name) for name in known()}
     names = {name for name in names if name + "_total" not in names}
-    rows = re.findall(r"^\| (`headrace_.*?) \|", README.read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| (`headrace_.*?) \|", PAGE.read_text(), re.MULTILINE)
     assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == names

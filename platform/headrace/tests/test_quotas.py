@@ -30,7 +30,7 @@ def test_the_defaults_are_those_of_the_triggers() -> None:
         cursor.execute("SELECT tgargs FROM pg_trigger WHERE tgname LIKE 'headrace_quota_%%'")
         arguments = [bytes(row[0]).split(b"\0") for row in cursor.fetchall()]
     assert {name.decode(): int(most) for name, most, *_ in arguments} == quotas.DEFAULTS
-    readme = Path("README.md").read_text()
+    readme = Path("platform/docs/settings.md").read_text()
     [told] = re.findall(r"^\| `HEADRACE_QUOTAS` .*", readme, re.MULTILINE)
     assert all(f"`{name}`" in told and f"({most:,})" in told for name, most in quotas.DEFAULTS.items())
 

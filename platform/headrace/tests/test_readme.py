@@ -1,5 +1,5 @@
-"""README's documents do what they say they do: each is taken as it stands, after those before it. Its commands, files,
-variables and codes are those that there are."""
+"""The documents of README and docs do what they say they do: each is taken as it stands, after those before it. Their
+commands, files, variables and codes are those that there are."""
 
 import re
 import shlex
@@ -7,17 +7,38 @@ from collections.abc import Iterator
 
 import pytest
 from django.conf import settings
-from django.core.management import load_command_class
+from django.core.management import get_commands, load_command_class
 
 from billing.invoicing.tests.making import close, make_customer, make_price, make_seller, use, utc
 from headrace.apply.document import apply_document
 from headrace.gateway import errors
 
-TEXT = (settings.ROOT / "README.md").read_text()
+DOCS = settings.ROOT / "platform" / "docs"
+ORDER = [
+    "configuration",
+    "money",
+    "routing",
+    "portal",
+    "api",
+    "architecture",
+    "metrics",
+    "operate",
+    "settings",
+    "benchmarks",
+]
+PAGES = [settings.ROOT / "README.md", *(DOCS / f"{name}.md" for name in ORDER)]
+TEXT = "\n".join(page.read_text() for page in PAGES)
 DOCUMENTS = re.findall(r"^```yaml\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
 COMMANDS = re.findall(r"^\.venv/bin/python manage\.py (.+)$", TEXT, re.MULTILINE)
 SOURCE = settings.ROOT / "platform" / "headrace"
-READERS = ["settings.py", "env.py", "secret.py", "server/__main__.py", "management/commands/migrate.py"]
+CORE = settings.ROOT / "platform" / "headrace_core"
+READERS = [
+    SOURCE / "settings.py",
+    CORE / "env.py",
+    CORE / "secret_key.py",
+    SOURCE / "server/__main__.py",
+    SOURCE / "management/commands/migrate.py",
+]
 
 
 @pytest.mark.django_db
@@ -38,22 +59,22 @@ def test_its_commands_take_what_they_are_given(line: str) -> None:
         (invoice,) = close(utc("2026-04-02"))
         line = re.sub(r"NORTH-\d+", str(invoice.pk), line)
     name, *arguments = shlex.split(line, comments=True)
-    load_command_class("headrace", name).create_parser("manage.py", name).parse_args(arguments)
+    load_command_class(get_commands()[name], name).create_parser("manage.py", name).parse_args(arguments)
 
 
 def test_its_files_exist() -> None:
     named = set(re.findall(r"`([\w/]+\.(?:py|lua|yml))`|\]\(([\w/.]+)\)", TEXT))
-    folders = [settings.ROOT, SOURCE, SOURCE / "api", SOURCE / "portal"]
+    folders = [settings.ROOT, DOCS]
     assert len(named) > 20
     for path in (code or link for code, link in named):
-        assert any((folder / path).is_file() for folder in folders), path
+        assert any((folder / path).is_file() for folder in folders) or any(SOURCE.parent.rglob(path)), path
 
 
 def test_it_lists_the_variables_that_are_read() -> None:
     read = {
         name
         for file in READERS
-        for name in re.findall(r'"((?:HEADRACE|DATABASE|REDIS|PROMETHEUS)_[A-Z_]+)"', (SOURCE / file).read_text())
+        for name in re.findall(r'"((?:HEADRACE|DATABASE|REDIS|PROMETHEUS)_[A-Z_]+)"', file.read_text())
     }
     assert {name for name, _ in variables()} == read
 
@@ -80,3 +101,10 @@ def variables() -> Iterator[tuple[str, str]]:
         names = re.findall(r"`([A-Z_]+)`", cell)
         stem = names[0].rpartition("_")[0]
         yield from ((stem + name if name.startswith("_") else name, text) for name in names)
+
+
+def test_the_readme_fits_one_sitting_and_names_every_page() -> None:
+    readme = PAGES[0].read_text()
+    assert len(readme.splitlines()) <= 150
+    assert set(DOCS.glob("*.md")) == set(PAGES[1:])
+    assert all(f"(platform/docs/{page.name})" in readme for page in PAGES[1:])
