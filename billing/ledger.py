@@ -5,8 +5,8 @@ from datetime import datetime
 
 from django.db import connection, transaction
 
-from billing.buckets import day_of, hour_of, zone_join
 from billing.events import COLUMNS, Entry
+from billing.local_buckets import day_of, hour_of, zone_join
 from billing.usage import PRICED_PARTS, PRICING
 from engines.good_rows import write_good
 from tenants.meters.meter import MOST_NANO

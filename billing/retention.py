@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 from billing import partitions
-from billing.invoicing.keeping import needed_by_invoices
+from billing.invoicing.needed_months import needed_by_invoices
 from billing.models import DeadLetter
 
 log = logging.getLogger("headrace.ledger")

@@ -15,7 +15,7 @@ from billing.invoicing import overdue
 from billing.invoicing.closing import close_all
 from billing.invoicing.finalising import finalise_all
 from billing.ledger_check import nightly
-from billing.refusals import carrying, keeping
+from billing.rejections import draining, expiry
 from headrace_core import audit
 
 log = logging.getLogger("headrace.ledger")
@@ -48,10 +48,10 @@ def reap_holds() -> None:
         log.warning("nothing is reaped while Redis is away: %s", error)
 
 
-@shared_task(name="billing.refusals")  # type: ignore[untyped-decorator]
+@shared_task(name="billing.rejections")  # type: ignore[untyped-decorator]
 def carry_refusals() -> None:
     with _stores("counts of refusals wait") as client:
-        carrying.carry(client)
+        draining.carry(client)
 
 
 @shared_task(name="billing.partitions")  # type: ignore[untyped-decorator]
@@ -63,7 +63,7 @@ def make_partitions() -> None:
 def drop_old_records() -> None:
     try:
         retention.drop_old(settings.RETENTION_MONTHS)
-        keeping.forget_old(settings.RETENTION_MONTHS)
+        expiry.forget_old(settings.RETENTION_MONTHS)
     except OperationalError as error:  # the table is busy: the next run drops it
         log.warning("no records are dropped: %s", str(error).splitlines()[0])
 

@@ -7,15 +7,15 @@ from typing import Protocol
 import msgspec
 
 from engines.modalities import lacking
+from routing.attention_load import AttentionLoad, SharedAttentionLoad
 from routing.catalog import Replica, Route, Target
 from routing.conditions import Facts
 from routing.matching import Match, drawn_by, match
 from routing.policies import POLICIES, Ask, Candidate, Ranked
 from routing.prefix_index import Chain, PrefixIndex
-from routing.work import Work, WorkInHand
 
 
-class Want(msgspec.Struct, frozen=True):
+class PlacementRequest(msgspec.Struct, frozen=True):
     """The request to place. prompt, output: tokens, estimated. chain: the prompt's blocks, in its cache scope.
     facts: what the conditions of targets look at. conversation: what its draws follow; b"": chance."""
 
@@ -78,17 +78,17 @@ class Choice(msgspec.Struct, frozen=True):
     replica: Replica
     candidate: Candidate
     ranked: Ranked
-    want: Want
+    want: PlacementRequest
 
     @property
     def need(self) -> int:
         return self.candidate.need
 
     @property
-    def work(self) -> Work:
+    def work(self) -> AttentionLoad:
         """What it would have the replica do."""
         found = min(max(0, self.candidate.overlap), self.want.prompt)
-        return Work(found, self.want.prompt - found)
+        return AttentionLoad(found, self.want.prompt - found)
 
 
 class Selection:
@@ -105,17 +105,17 @@ class Selection:
         held: Held,
         picture: Picture | None = None,
         *,
-        work: WorkInHand | None = None,
+        work: SharedAttentionLoad | None = None,
         room_factor: float = 1.25,
         dice: random.Random | None = None,
     ) -> None:
         self._index, self._held, self._picture = index, held, picture or Unwatched()
-        self._work = work or WorkInHand()
+        self._work = work or SharedAttentionLoad()
         self._room_factor = room_factor
         self._dice = dice or random.Random()
         self._turn = 0
 
-    def choices(self, route: Route, want: Want, *, besides: frozenset[str] = frozenset()) -> list[Choice]:
+    def choices(self, route: Route, want: PlacementRequest, *, besides: frozenset[str] = frozenset()) -> list[Choice]:
         """All usable replicas of the targets that take such a request, target by target. `besides`: those left out, by
         their keys.
 
@@ -123,7 +123,7 @@ class Selection:
         """
         return self.choices_of(self.match(route, want).targets, route, want, besides=besides)
 
-    def match(self, route: Route, want: Want) -> Match:
+    def match(self, route: Route, want: PlacementRequest) -> Match:
         """The route's targets for this request, and those that get a copy."""
         draw = drawn_by(want.conversation) if want.conversation else lambda name: self._dice.random()
         return match(route, want.facts, draw)
@@ -132,7 +132,7 @@ class Selection:
         self,
         targets: list[Target],
         route: Route,
-        want: Want,
+        want: PlacementRequest,
         *,
         besides: frozenset[str] = frozenset(),
         unless_alone: frozenset[str] = frozenset(),
@@ -144,7 +144,9 @@ class Selection:
                 return found
         return [c for target in targets for c in self._last_resort(route, target, want, besides)]
 
-    def _last_resort(self, route: Route, target: Target, want: Want, besides: frozenset[str]) -> list[Choice]:
+    def _last_resort(
+        self, route: Route, target: Target, want: PlacementRequest, besides: frozenset[str]
+    ) -> list[Choice]:
         hopeless = {r.key for r in target.replicas if not self._picture.reading(r.name).is_last_resort}
         spared = besides | hopeless
         return self.of_target(route, target, want, besides=spared, whatever=True)
@@ -153,7 +155,7 @@ class Selection:
         self,
         route: Route,
         target: Target,
-        want: Want,
+        want: PlacementRequest,
         *,
         besides: frozenset[str] = frozenset(),
         whatever: bool = False,
@@ -200,24 +202,24 @@ class Selection:
         tokens = self._picture.reading(replica).kv_tokens
         return None if tokens is None else round(tokens * self._room_factor)
 
-    def choice_of(self, target: Target, replica: Replica, want: Want) -> Choice:
+    def choice_of(self, target: Target, replica: Replica, want: PlacementRequest) -> Choice:
         """That replica, chosen by others without a ranking, which took for it what a cache that has nothing needs."""
         candidate = msgspec.structs.replace(self._candidate(replica.name, want), need=want.need(0))
         return Choice(target, replica, candidate, Ranked(replica.name, 0.0), want)
 
-    def candidates(self, replicas: Iterable[Replica], want: Want) -> list[Candidate]:
+    def candidates(self, replicas: Iterable[Replica], want: PlacementRequest) -> list[Candidate]:
         """The replicas as a policy sees them."""
         return [self._candidate(replica.name, want) for replica in replicas]
 
-    def _candidate(self, name: str, want: Want) -> Candidate:
+    def _candidate(self, name: str, want: PlacementRequest) -> Candidate:
         overlap, work = self._index.overlap(name, want.chain, want.prompt), self._work.of(name)
         reading = self._picture.reading(name)
         return Candidate(
             name=name,
             overlap=overlap,
             load=self._held.tokens(name),
-            found=work.found,
-            unread=work.unread,
+            found=work.cached,
+            unread=work.pending_prefill,
             capacity=self.capacity(name),
             need=want.need(overlap),
             kv_used=reading.kv_used,

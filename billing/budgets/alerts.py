@@ -15,7 +15,7 @@ import redis
 from django.conf import settings
 from django.db import DataError, IntegrityError, transaction
 
-from billing.budgets.standing import Standing, standings
+from billing.budgets.balances import Standing, standings
 from billing.models import Budget, BudgetAlert, Delivery, Notice, WebhookEndpoint
 from tenants.models import Member, Role
 

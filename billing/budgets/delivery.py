@@ -29,7 +29,7 @@ from django.utils import timezone
 
 from billing.amounts import plain
 from billing.budgets import outgoing
-from billing.budgets.under_way import UNDER_WAY, Due, find_due
+from billing.budgets.delivery_slots import UNDER_WAY, Due, find_due
 from billing.models import BudgetAlert, Delivery, Notice
 from engines.name_lookup import look_up
 from headrace_core import sealing

@@ -14,7 +14,7 @@ from django.db import connection, transaction
 from django.db.models import Max, Min
 
 from billing.cost.arithmetic import Tokens
-from billing.cost.worked import Stretch, Worked
+from billing.cost.pool_hours import Stretch, Worked
 from billing.models import TargetHour
 from engines.models import Pool, PoolHour
 

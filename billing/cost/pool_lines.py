@@ -14,11 +14,11 @@ from billing.cost.arithmetic import (
     together,
     utilisation,
 )
-from billing.cost.asked import Asked
-from billing.cost.exchange import Exchange
+from billing.cost.exchange_rates import Exchange
 from billing.cost.hosted import Hosted
 from billing.cost.line import Line
-from billing.cost.worked import Stretch, Use
+from billing.cost.pool_hours import Stretch, Use
+from billing.cost.report_query import Asked
 
 
 class PoolLines:

@@ -13,11 +13,11 @@ from datetime import UTC, datetime, time
 
 from billing.cost import hosted as hosted_prices
 from billing.cost import hours as cost_hours
-from billing.cost.asked import Asked
-from billing.cost.exchange import Exchange
+from billing.cost.exchange_rates import Exchange
 from billing.cost.line import Line
+from billing.cost.pool_hours import Stretch, Worked
 from billing.cost.pool_lines import PoolLines
-from billing.cost.worked import Stretch, Worked
+from billing.cost.report_query import Asked
 from engines.models import Pool
 
 

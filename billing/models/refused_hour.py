@@ -4,7 +4,7 @@ from django.db import models
 class RefusedHour(models.Model):
     """How many requests of a key were refused with one error before they were admitted, by the tenant's local hour.
 
-    `hour` is as of UsageHour. Written by refusals/carrying.py alone.
+    `hour` is as of UsageHour. Written by rejections/draining.py alone.
     """
 
     tenant = models.TextField()

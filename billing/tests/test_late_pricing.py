@@ -10,7 +10,7 @@ from django.db.models import Sum
 
 from billing.budgets import counters
 from billing.budgets.alerts import find_alerts
-from billing.budgets.standing import standings
+from billing.budgets.balances import standings
 from billing.drain import drain_all
 from billing.invoicing.errors import CannotFinalise
 from billing.invoicing.records import records_behind

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from billing import drain
 from billing.budgets import changing, counters
-from billing.budgets.standing import standings
+from billing.budgets.balances import standings
 from billing.events import MOST_TOKENS
 from billing.exports.formats import FORMATS, export
 from billing.invoicing.content import stated_by

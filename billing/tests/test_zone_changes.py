@@ -27,7 +27,7 @@ from billing.ledger import SUMS
 from billing.ledger_check.tests.books import damage, found
 from billing.models import Budget, Invoice, LateUsage, Price, RefusedHour, TenantZone, UsageDay, UsageHour, UsageRecord
 from billing.periods import PERIODS, calendar_of, day_begin, read_zones
-from billing.refusals import carrying
+from billing.rejections import draining
 from tenants.tests.cast import make_tenant, sql
 
 pytestmark = pytest.mark.django_db
@@ -121,7 +121,7 @@ def test_refusals_of_the_first_hour_are_the_new_months_too() -> None:
     since = change_zone("acme", "UTC", "Asia/Kolkata")
     quarter = int(since.timestamp())
     fields = {f"acme web k no_price {quarter + 900 * number}".encode(): b"1" for number in (-1, 0, 1, 2)}
-    carrying._write({"batch": fields})
+    draining._write({"batch": fields})
     rows = RefusedHour.objects.order_by("hour").values_list("hour", "requests")
     assert [(hour - since, requests) for hour, requests in rows] == [
         (timedelta(hours=-1), 1),

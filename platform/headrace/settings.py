@@ -219,7 +219,7 @@ CELERY_BEAT_SCHEDULE = {
     "reap": {"task": "billing.reap", "schedule": 3.0, "options": {"expires": 30}},
     "keep-budgets": {"task": "billing.keep_budgets", "schedule": 1.0, "options": {"expires": 30}},
     "alerts": {"task": "billing.alerts", "schedule": 5.0, "options": {"expires": 30}},
-    "refusals": {"task": "billing.refusals", "schedule": 5.0, "options": {"expires": 30}},
+    "refusals": {"task": "billing.rejections", "schedule": 5.0, "options": {"expires": 30}},
     "rebuild-budgets": {"task": "billing.rebuild_budgets", "schedule": 3600.0, "options": {"expires": 600}},
     "invoices": {"task": "billing.invoices", "schedule": 3600.0, "options": {"expires": 1800}},
     "retention": {"task": "billing.retention", "schedule": 6 * 3600.0, "options": {"expires": 3600}},

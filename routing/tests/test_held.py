@@ -9,7 +9,7 @@ from django.conf import settings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routing.held import HeldTokens
+from routing.held_tokens import HeldTokens
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import redis
 import redis.asyncio
 
 from tenants.meters.meter import COST, Meter
+from tenants.meters.queueing import Waiter
 from tenants.meters.scripts import (
     ADMIT,
     CORRECT,
@@ -25,7 +26,6 @@ from tenants.meters.scripts import (
     WITHDRAW,
     Argument,
 )
-from tenants.meters.waiting import Waiter
 
 HOLDS = "hr:holds"
 USAGE = "hr:usage"

@@ -14,7 +14,7 @@ from django.core import mail
 from django.db import connection
 from django.utils import timezone
 
-from billing.budgets import alerts, changing, counters, delivery, outgoing, under_way
+from billing.budgets import alerts, changing, counters, delivery, delivery_slots, outgoing
 from billing.models import Budget, BudgetAlert, Delivery, Notice, WebhookEndpoint
 from billing.tests.stream import connect
 from headrace_core import sealing
@@ -53,7 +53,7 @@ class Places:
 
     def close(self) -> None:
         self.let_go.set()
-        under_way.UNDER_WAY.wait_idle(20)
+        delivery_slots.UNDER_WAY.wait_idle(20)
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

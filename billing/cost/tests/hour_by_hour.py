@@ -8,8 +8,8 @@ from itertools import chain
 from typing import Any
 
 from billing.cost.arithmetic import Tokens, together
-from billing.cost.asked import Asked
-from billing.cost.worked import Stretch, Use, Worked
+from billing.cost.pool_hours import Stretch, Use, Worked
+from billing.cost.report_query import Asked
 from billing.models import TargetHour
 from engines.models import Pool, PoolHour
 

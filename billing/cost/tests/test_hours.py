@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from billing.cost import hosted
-from billing.cost.asked import UNITS, Asked, default_span
 from billing.cost.report import report, report_of
+from billing.cost.report_query import UNITS, Asked, default_span
 from billing.cost.tests import messy
 from billing.cost.tests.hour_by_hour import Rows
 

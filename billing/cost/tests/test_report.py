@@ -8,10 +8,10 @@ import pytest
 
 from billing.cost import hosted
 from billing.cost.arithmetic import break_even, full_load, per_million
-from billing.cost.asked import Asked, bucket_start
 from billing.cost.export import totals
 from billing.cost.line import Line
 from billing.cost.report import Report, report
+from billing.cost.report_query import Asked, bucket_start
 from billing.cost.tests.world import DAY, HOUR, pool, up, used
 from billing.models import ExchangeRate, Price
 from engines.models import Provider

@@ -8,7 +8,7 @@ from engines.models import Pool, Provider
 from headrace.apply import reader
 from headrace.apply.engines import plan_pools, plan_providers
 from headrace.apply.entries import Entry, read_fields
-from headrace.apply.exchange import plan_exchange_rates
+from headrace.apply.exchange_rates import plan_exchange_rates
 from headrace.apply.invoicing import plan_billing, plan_legal_entities
 from headrace.apply.plan import Change, Minted, Plan
 from headrace.apply.prices import plan_prices, read_csv, tell_starts

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
 from unfold.sites import UnfoldAdminSite
 
-from headrace.asked_wrongly import refused_as_bad
+from headrace.bad_input import refused_as_bad
 from headrace.console import overview
 from headrace.console.quick_lists import quicken
 from headrace_core import audit

@@ -10,7 +10,7 @@ from typing import Any
 import redis.asyncio
 from django.conf import settings
 
-from billing.refusals.counting import Refusals
+from billing.rejections.counting import Refusals
 from engines.additions import Unwanted
 from engines.client import Client
 from engines.load.figures import State
@@ -19,15 +19,15 @@ from engines.load.picture import REFRESH_SECONDS, Picture
 from headrace.gateway.operations.estimate import Estimator
 from headrace.gateway.process import metrics
 from headrace.gateway.process.engine_readings import Readings
-from headrace.gateway.process.heartbeat import Pulse
+from headrace.gateway.process.heartbeat import Heartbeat
 from headrace.gateway.process.large_bodies import LargeBodies
-from headrace.gateway.process.placement import Placing
+from headrace.gateway.process.placement import Placement
 from headrace.gateway.process.quarantine import SharedQuarantine
 from headrace.gateway.process.queueing import Queueing
 from headrace.gateway.process.redis_client import connect
-from headrace.gateway.process.room_lists import FleetRooms
+from headrace.gateway.process.room_lists import RoomLists
 from headrace.gateway.process.snapshot import Snapshot
-from headrace.gateway.process.store_memory import Headroom
+from headrace.gateway.process.store_memory import StoreMemory
 from headrace.gateway.process.streamless import Streamless
 from headrace.gateway.process.withdrawals import Withdrawals
 from headrace.gateway.settlement.settler import Settler
@@ -58,7 +58,7 @@ class Gateway:
         self.load = Picture(self.redis)
         self.outcomes = Outcomes(self.redis)
         self.refusals = Refusals(self.redis)
-        self.placing = Placing(
+        self.placement = Placement(
             settings.SECRET_KEY,
             self.estimator,
             self.redis,
@@ -73,14 +73,14 @@ class Gateway:
         self.retries = RetryBudget(share=settings.RETRY_PERCENT / 100)
         self.spool = Spool(settings.HOME / "spool", self.redis)
         self.withdrawals = Withdrawals(self.redis)
-        self.headroom = Headroom(self.redis)
-        self.pulse = Pulse(self.redis, self.estimator, lease_seconds=settings.LEASE_SECONDS)
-        self.rooms = FleetRooms(self.snapshot, self.placing.selection, self.breakers)
+        self.headroom = StoreMemory(self.redis)
+        self.pulse = Heartbeat(self.redis, self.estimator, lease_seconds=settings.LEASE_SECONDS)
+        self.rooms = RoomLists(self.snapshot, self.placement.selection, self.breakers)
         self.queueing = Queueing(settings.REDIS_URL, self.redis, self.rooms.of)
         self.settler = Settler(
             client=self.client,
             estimator=self.estimator,
-            placing=self.placing,
+            placing=self.placement,
             pulse=self.pulse,
             queueing=self.queueing,
             redis=self.redis,
@@ -106,9 +106,9 @@ class Gateway:
             self.headroom.watch,
             self.queueing.listen,
             self.queueing.tend_for_ever,
-            self.placing.follow_load,
-            self.placing.tell_for_ever,
-            self.placing.hear_for_ever,
+            self.placement.follow_load,
+            self.placement.tell_for_ever,
+            self.placement.hear_for_ever,
             self.load.follow,
             self.quarantine.follow,
             self._keep_breakers,

@@ -10,8 +10,8 @@ from typing import Any
 
 from django.db import connections
 
-from billing.buckets import day_of, hour_of, zone_join
 from billing.ledger import SUMS
+from billing.local_buckets import day_of, hour_of, zone_join
 from billing.models import UsageRecord
 from billing.usage import PRICING, SHADOW
 from headrace.portal.cells import Cells

@@ -6,7 +6,7 @@ from django.db import IntegrityError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 
-from headrace.portal.refusing import Refused
+from headrace.portal.denials import Refused
 from tenants import quotas
 
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from billing.periods import Calendar, calendar_of
 from headrace.portal.access import OPERATOR, May, Rule, may
-from headrace.portal.refusing import operator_looks
+from headrace.portal.denials import operator_looks
 from headrace.portal.rows import rows_of
 from headrace_core import audit
 from headrace_core.time_zones import zone_named

@@ -9,8 +9,8 @@ from decimal import Decimal
 import redis
 from django.conf import settings
 
+from billing.budgets.balances import Standing, standings
 from billing.budgets.counters import current
-from billing.budgets.standing import Standing, standings
 from billing.models import Budget
 from headrace.portal import figures
 from headrace.portal.rollups import rollups

@@ -9,7 +9,7 @@ from twisted.web import http
 
 from headrace.gateway.errors import ApiError
 from headrace.server import send_buffer
-from headrace.server.refusal import KEEP_ALIVE_SECONDS, LINGER_SECONDS, refusal
+from headrace.server.rejection import KEEP_ALIVE_SECONDS, LINGER_SECONDS, refusal
 
 # Twisted's types are half there: it is taken as untyped.
 _HTTPChannel: Any = http.HTTPChannel

@@ -7,7 +7,7 @@ import uvicorn
 from django.conf import settings
 
 from headrace.asgi import data_plane
-from headrace.server.refusal import KEEP_ALIVE_SECONDS
+from headrace.server.rejection import KEEP_ALIVE_SECONDS
 from headrace.server.uvicorn_connection import Connection
 
 _CLOSING_SECONDS = 1

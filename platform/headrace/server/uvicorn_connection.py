@@ -8,7 +8,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from headrace.gateway.errors import ApiError
 from headrace.server import send_buffer
-from headrace.server.refusal import refusal
+from headrace.server.rejection import refusal
 from headrace.server.uvicorn_transport import Transport
 
 _HEAD_LIMIT = 64 * 1024

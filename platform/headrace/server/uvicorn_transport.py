@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from django.conf import settings
 
-from headrace.server.refusal import LINGER_SECONDS
+from headrace.server.rejection import LINGER_SECONDS
 
 
 class Transport:

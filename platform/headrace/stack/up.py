@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace.stack import banner, given, ports
+from headrace.stack import banner, external_stores, ports
 from headrace.stack.errors import StackError
 from headrace.stack.home import Home
 from headrace.stack.parts.celery import Beat, Worker
@@ -86,9 +86,9 @@ class Up:
         if not ports.is_free(port):
             raise StackError(f"port {port} is in use: stop what listens there, or choose another with --port")
         if self.options.database_url is not None:
-            given.check_database(self.options.database_url)
+            external_stores.check_database(self.options.database_url)
         if self.options.redis_url is not None:
-            given.check_redis(self.options.redis_url)
+            external_stores.check_redis(self.options.redis_url)
 
     def _start(self, home: Home, supervisor: Supervisor) -> None:
         self.say(f"home      {home.path}")

@@ -12,7 +12,7 @@ from engines.models import Engine
 from engines.protocols import PROTOCOLS
 from headrace.apply.sections import CONDITIONS
 from headrace.gateway import errors
-from headrace.portal import refused
+from headrace.portal import rejections
 from headrace.portal.views.invoices import TITLES
 from headrace_dev.bench.registry import BENCHMARKS
 from routing.conditions import Conditions
@@ -122,7 +122,7 @@ def test_every_export_form_has_a_button_and_is_documented() -> None:
 def test_every_error_code_is_in_the_docstring() -> None:
     said = set(re.findall(r"\w+", errors.__doc__ or ""))
     assert set(errors.TABLE) - said == set()
-    assert set(refused._MEANINGS) <= set(errors.TABLE)
+    assert set(rejections._MEANINGS) <= set(errors.TABLE)
 
 
 def test_every_benchmark_is_documented() -> None:

@@ -14,10 +14,10 @@ from headrace.gateway.operations.chat import ChatOperation
 from headrace_dev.bench.benchmark import Benchmark, Report, Say, Target
 from routing.catalog import Replica, Route
 from routing.catalog import Target as Pool
-from routing.held import HeldTokens
+from routing.held_tokens import HeldTokens
 from routing.policies import DEFAULT
 from routing.prefix_index import Hasher, PrefixIndex
-from routing.selection import Selection, Want
+from routing.selection import PlacementRequest, Selection
 
 _SIZES = {"1 KiB": 2**10, "16 KiB": 2**14, "128 KiB": 2**17, "1 MiB": 2**20}
 _LIMIT_US = 1000.0
@@ -64,7 +64,7 @@ def _measure(name: str, size: int, replicas: int, rounds: int) -> dict[str, Any]
         marks.append(time.perf_counter())
         chain = hasher.chain(text, "acme")
         marks.append(time.perf_counter())
-        choice = selection.choices(route, Want(tokens, 200, chain))[0]
+        choice = selection.choices(route, PlacementRequest(tokens, 200, chain))[0]
         marks.append(time.perf_counter())
         sent = index.sent(choice.replica.name, chain, tokens, turn)
         index.reported(sent, tokens, sent.predicted, turn)

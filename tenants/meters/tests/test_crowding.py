@@ -9,10 +9,10 @@ import pytest
 import redis
 import redis.asyncio
 
-from tenants.meters import waiting
+from tenants.meters import queueing
 from tenants.meters.holds import NoRoom, NoTurn
+from tenants.meters.queueing import EVICTED
 from tenants.meters.tests.test_queue_of_many import ask, end, pool, waiter
-from tenants.meters.waiting import EVICTED
 
 Ask = Callable[..., Any]
 
@@ -50,7 +50,7 @@ async def test_four_with_a_quarter_each_do_not_keep_a_fifth_out(
     gone = [name for name, _ in told]
     assert all(name.endswith("-3") for name in gone), "the newest"
     # Whoever did not hear it learns it when it asks; its hold is its process's to settle.
-    assert await waiting.tend(client, "p", dict.fromkeys(gone, b""), lists={}) == dict.fromkeys(gone, EVICTED)
+    assert await queueing.tend(client, "p", dict.fromkeys(gone, b""), lists={}) == dict.fromkeys(gone, EVICTED)
     with pytest.raises(NoRoom):  # it has as many as the others by now
         await ask(client, "one-more", pool(1, 1), waiter("fifth", most=16))
     assert sorted(counts(valkey).values()) == [3, 3, 3, 3, 4]

@@ -9,10 +9,10 @@ import pytest
 import redis
 import redis.asyncio
 
-from tenants.meters import holds, waiting
+from tenants.meters import holds, queueing
 from tenants.meters.holds import NoRoom, Taken
 from tenants.meters.meter import room_key, room_of
-from tenants.meters.waiting import Waiter
+from tenants.meters.queueing import Waiter
 
 RECORD = b'{"tenant":"acme"}'
 NEED, LEASE = 100, 60_000
@@ -100,14 +100,14 @@ async def test_a_replica_that_comes_reaches_all_who_wait(
     rooms = [[room_key(f"p/r{number}"), str(NEED)] for number in range(20)]
     new = [[room_key(f"p/new{number}"), str(4 * NEED)] for number in range(5)]
     for _ in range(2):  # more than one call of it gives
-        await waiting.tend(client, "p", {}, lists={LIST: json.dumps(rooms + new).encode()})
+        await queueing.tend(client, "p", {}, lists={LIST: json.dumps(rooms + new).encode()})
     assert [int(valkey.get(key) or 0) for key, _ in new] == [4 * NEED] * 5
     assert valkey.hlen("hr:q:p:w") == 30
     # One that grew, too; and none that drains.
     grown = [[key, str(2 * NEED)] for key, _ in rooms[:10]] + rooms[10:]
-    await waiting.tend(client, "p", {}, lists={LIST: json.dumps(grown).encode()})
+    await queueing.tend(client, "p", {}, lists={LIST: json.dumps(grown).encode()})
     assert valkey.hlen("hr:q:p:w") == 20
-    await waiting.tend(client, "p", {}, lists={LIST: json.dumps(rooms[10:]).encode()})
+    await queueing.tend(client, "p", {}, lists={LIST: json.dumps(rooms[10:]).encode()})
     for one in range(20):
         await end(client, f"r{one}")
     assert {int(valkey.get(key) or 0) for key, _ in rooms[10:]} == {NEED}
@@ -120,10 +120,10 @@ async def test_more_than_one_call_gives_is_given_by_the_next(
     for one in range(200):
         await ask(client, f"r{one}", pool(1, 1))
     rooms = [[room_key("p/new"), str(150 * NEED)]]
-    await waiting.tend(client, "p", {}, lists={LIST: json.dumps(rooms).encode()})
+    await queueing.tend(client, "p", {}, lists={LIST: json.dumps(rooms).encode()})
     rounds = 0
     while any(json.loads(one["data"]) == ["", "p"] for one in iter(lambda: heard.get_message(timeout=0.2), None)):
-        await waiting.tend(client, "p", {}, lists={})
+        await queueing.tend(client, "p", {}, lists={})
         rounds += 1
     assert (int(valkey.get(rooms[0][0]) or 0), valkey.hlen("hr:q:p:w")) == (150 * NEED, 49)
     assert 5 <= rounds <= 12

@@ -5,7 +5,7 @@ import redis.asyncio
 from tenants.meters import holds
 from tenants.meters.holds import Taken
 from tenants.meters.meter import room_of
-from tenants.meters.waiting import Waiter
+from tenants.meters.queueing import Waiter
 
 NEVER = 3_600_000
 

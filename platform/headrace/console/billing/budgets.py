@@ -18,8 +18,8 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
 from unfold.views import ChangeList
 
+from billing.budgets.balances import Standing, standings
 from billing.budgets.changing import reset_budget
-from billing.budgets.standing import Standing, standings
 from billing.models import Budget, BudgetAdjustment, BudgetAlert, Notice, WebhookEndpoint
 from headrace.console.billing.budget_changes import asked_of, budget_state, scope_of
 from headrace.console.cells import number

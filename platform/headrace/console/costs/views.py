@@ -13,9 +13,9 @@ from django.views.decorators.http import require_GET
 
 from billing.amounts import telling
 from billing.cost import hosted
-from billing.cost.asked import UNITS, Asked, default_span
 from billing.cost.export import gap, totals
 from billing.cost.report import report
+from billing.cost.report_query import UNITS, Asked, default_span
 from engines.models import Pool
 from headrace.console.costs.chart import charts
 from headrace.console.costs.table import rows

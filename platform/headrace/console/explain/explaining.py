@@ -22,14 +22,14 @@ from headrace.gateway.operations.estimate import Estimator
 from headrace.gateway.process import metrics
 from headrace.gateway.process.engine_readings import Readings
 from headrace.gateway.process.snapshot import Snapshot
+from routing.attention_load import SharedAttentionLoad
 from routing.breaker import OPEN
 from routing.catalog import Route, Target
 from routing.conditions import Facts
-from routing.held import HeldTokens
+from routing.held_tokens import HeldTokens
 from routing.policies import POLICIES, Ask, PrefixAware, Weights
 from routing.prefix_index import Hasher, PrefixIndex
-from routing.selection import Selection, Want
-from routing.work import WorkInHand
+from routing.selection import PlacementRequest, Selection
 from tenants.meters.meter import room_key
 
 # Ranked without its one in a hundred that explores: what is explained is the rule.
@@ -75,7 +75,7 @@ async def explain(question: Question) -> Explanation:
     if route is None:
         raise Unexplained(f"there is no model {question.model} with a route that is enabled")
     client = redis.asyncio.Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2)
-    held, work, picture = HeldTokens(room_key), WorkInHand(), Picture(client)
+    held, work, picture = HeldTokens(room_key), SharedAttentionLoad(), Picture(client)
     try:
         await held.refresh(client, catalog.replica_names)
         await work.read(client)
@@ -93,13 +93,13 @@ async def explain(question: Question) -> Explanation:
 
 def _unfit(
     route: Route, question: Question, chat: ChatOperation | None, selection: Selection
-) -> Callable[[Target, Want], str | None]:
+) -> Callable[[Target, PlacementRequest], str | None]:
     """Why a target whose conditions hold cannot take the request, as admission/places.py has it; None where it can."""
     most = question.max_tokens
     if most is None and chat is not None:
         most = chat.max_tokens
 
-    def unfit(target: Target, want: Want) -> str | None:
+    def unfit(target: Target, want: PlacementRequest) -> str | None:
         if not target.replicas:
             return "it has no replica"
         if lacked := selection.lacked_by_all(target, want.facts.modalities):
@@ -117,9 +117,15 @@ def _unfit(
     return unfit
 
 
-def wanted(route: Route, question: Question, chat: ChatOperation | None) -> Want:
+def wanted(route: Route, question: Question, chat: ChatOperation | None) -> PlacementRequest:
     """The request in routing's words."""
-    prompt, output, modalities, tools, chain = 0, route.default_max_tokens, frozenset({"text"}), False, Want(0).chain
+    prompt, output, modalities, tools, chain = (
+        0,
+        route.default_max_tokens,
+        frozenset({"text"}),
+        False,
+        PlacementRequest(0).chain,
+    )
     conversation = b""
     if chat is not None:
         prompt = Estimator().prompt_tokens(route.model, chat)
@@ -140,7 +146,7 @@ def wanted(route: Route, question: Question, chat: ChatOperation | None) -> Want
         key=question.key,
         tier=question.tier,
     )
-    return Want(prompt, output, chain, facts, conversation)
+    return PlacementRequest(prompt, output, chain, facts, conversation)
 
 
 def _whole(question: Question) -> bytes:
@@ -155,10 +161,10 @@ def _whole(question: Question) -> bytes:
 
 def told(
     route: Route,
-    want: Want,
+    want: PlacementRequest,
     selection: Selection,
     readings: Readings,
-    unfit: Callable[[Target, Want], str | None] = lambda target, want: None,
+    unfit: Callable[[Target, PlacementRequest], str | None] = lambda target, want: None,
     breakers: Mapping[str, int] | None = None,
 ) -> Explanation:
     """`breakers`: their states by replica or provider, the worst of its models; closed where none is told."""
@@ -192,7 +198,7 @@ def told(
 
 
 def _replicas(
-    route: Route, target: Target, want: Want, selection: Selection, readings: Readings
+    route: Route, target: Target, want: PlacementRequest, selection: Selection, readings: Readings
 ) -> list[dict[str, Any]]:
     policy = _STILL if route.policy == PrefixAware.name else POLICIES[route.policy]
     candidates = {one.name: one for one in selection.candidates(target.replicas, want)}

@@ -4,9 +4,9 @@ import redis
 from django.conf import settings
 
 from headrace.console.settlement.books import check, invoices, letters
-from headrace.console.settlement.keeping import keeping
+from headrace.console.settlement.in_flight import budgets, holds, spools, stream
 from headrace.console.settlement.section import Section
-from headrace.console.settlement.underway import budgets, holds, spools, stream
+from headrace.console.settlement.store_durability import keeping
 from headrace.console.settlement.workers import workers
 
 _AWAY = (

@@ -8,8 +8,8 @@ import redis
 from engines.load.figures import KEPT_SECONDS, KEY, decode
 from headrace.console.settlement.section import BAD, GOOD, TIGHT, Section
 from headrace.portal.amounts import age
-from headrace.worker import signs
-from headrace.worker.signs import Sign
+from headrace.worker import signs_of_life
+from headrace.worker.signs_of_life import Sign
 
 FREQUENT = 60.0  # seconds between runs of those tasks whose silence means that no worker runs
 SILENT_MS = 30_000
@@ -33,7 +33,7 @@ _WHAT_TO_DO = (
 
 
 def workers(client: "redis.Redis", now_ms: int) -> Section:
-    found = signs.read(client)
+    found = signs_of_life.read(client)
     frequent = [sign for sign in found if sign.every <= FREQUENT]
     stopped = [sign.name for sign in frequent if _is_late(sign, now_ms, missed=5)]
     late = [sign.name for sign in found if sign.at is not None and _is_late(sign, now_ms, missed=2)]

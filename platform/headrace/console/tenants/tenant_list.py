@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 from unfold.decorators import display
 from unfold.views import ChangeList
 
-from billing.budgets.standing import standings
+from billing.budgets.balances import standings
 from billing.models import Budget, RefusedHour, UsageHour
 from headrace.console import money_cells
 from headrace.console.billing.budgets import STATES

@@ -148,7 +148,7 @@ def _draft(
         principal=principal,
         route=route,
         choice=choice,
-        taken=Taken(meters, amounts, rooms=gateway.placing.rooms(one for one, _ in found)),
+        taken=Taken(meters, amounts, rooms=gateway.placement.rooms(one for one, _ in found)),
         event=priced(event),
         quotes=quotes,
         prompt_estimate=prompt,

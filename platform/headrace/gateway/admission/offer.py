@@ -25,7 +25,7 @@ class Offer:
         self._gateway, self._request = gateway, request
         self._shape: Any = None
         self._names: list[str] = []
-        rooms = gateway.placing.rooms(choice for choice, _ in found)
+        rooms = gateway.placement.rooms(choice for choice, _ in found)
         self._places = {room[0].key: (room, place) for room, place in zip(rooms, found, strict=True)}
 
     @property
@@ -70,10 +70,10 @@ class Offer:
 
     def _place(self, target: Target, replica: Replica) -> tuple[tuple[Meter, int], Place]:
         gateway, request = self._gateway, self._request
-        choice = gateway.placing.selection.choice_of(target, replica, request.choice.want)
+        choice = gateway.placement.selection.choice_of(target, replica, request.choice.want)
         found = open_targets(
             gateway, request.principal, request.operation, request.route, request.choice.want, first=request.target
         )
         fits = {one.name: fit for one, fit in found}
         fit = fits.get(target.name) or Fit(request.prompt_estimate, request.max_tokens)
-        return gateway.placing.rooms([choice])[0], (choice, fit)
+        return gateway.placement.rooms([choice])[0], (choice, fit)

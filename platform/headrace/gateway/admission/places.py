@@ -11,7 +11,7 @@ from headrace.gateway.operations.operation import Operation
 from headrace.gateway.state.fit import Fit, Place, default_output
 from headrace.gateway.web_process import Gateway
 from routing.catalog import Replica, Route, Target
-from routing.selection import Want
+from routing.selection import PlacementRequest
 from tenants.keyring import Principal
 
 FALLBACK = b"x-headrace-fallback"
@@ -37,7 +37,7 @@ def first_places(gateway: Gateway, principal: Principal, operation: Operation, r
     refusals: list[ApiError] = []
     wanted = next(target for target in route.targets if target.replicas)
     prompt = gateway.estimator.prompt_tokens(tokenizer(wanted), operation)
-    want = gateway.placing.want(route, operation, principal, prompt)
+    want = gateway.placement.want(route, operation, principal, prompt)
     if found := list(places(gateway, principal, operation, route, want, refusals=refusals)):
         return found
     targets = _targets(gateway, operation, route, want)
@@ -57,7 +57,7 @@ def places(
     principal: Principal,
     operation: Operation,
     route: Route,
-    want: Want,
+    want: PlacementRequest,
     *,
     refusals: list[ApiError],
     tried: Sequence[Replica] = (),
@@ -80,7 +80,7 @@ def places(
         for each in target.replicas
         if each in tried or gateway.breakers.wait(each.key, tenant) > 0
     )
-    choices = gateway.placing.selection.choices_of(
+    choices = gateway.placement.selection.choices_of(
         targets, route, want, besides=besides, unless_alone=gateway.silences.of(tenant)
     )
     for choice in sorted(choices, key=lambda choice: choice.target != first) if first else choices:
@@ -98,12 +98,12 @@ def barred(gateway: Gateway, principal: Principal, found: list[Place]) -> list[s
         each.name
         for target in {choice.target.name: choice.target for choice, _ in found}.values()
         for each in target.replicas
-        if each.key not in places and (each.key in silent or gateway.placing.selection.lacked(target, each, media))
+        if each.key not in places and (each.key in silent or gateway.placement.selection.lacked(target, each, media))
     ]
 
 
 def open_targets(
-    gateway: Gateway, principal: Principal, operation: Operation, route: Route, want: Want, *, first: Target
+    gateway: Gateway, principal: Principal, operation: Operation, route: Route, want: PlacementRequest, *, first: Target
 ) -> list[tuple[Target, Fit]]:
     """The targets that may take the operation, by its size, and how it fits there; best first, but `first` first."""
     targets = sorted(_targets(gateway, operation, route, want), key=lambda target: target.name != first.name)
@@ -111,13 +111,13 @@ def open_targets(
     return [(target, fit) for target, fit in fits if fit]
 
 
-def _targets(gateway: Gateway, operation: Operation, route: Route, want: Want) -> list[Target]:
+def _targets(gateway: Gateway, operation: Operation, route: Route, want: PlacementRequest) -> list[Target]:
     """Those whose conditions hold, best first; the first alone where none may stand in for it."""
-    targets = gateway.placing.selection.match(route, want).targets
+    targets = gateway.placement.selection.match(route, want).targets
     return targets if operation.fallback else targets[:1]
 
 
-def _unmatched_media(gateway: Gateway, operation: Operation, route: Route, want: Want) -> str | None:
+def _unmatched_media(gateway: Gateway, operation: Operation, route: Route, want: PlacementRequest) -> str | None:
     """The kind of media for which alone no target's conditions hold; None where something else is in the way too."""
 
     def has_target(modalities: frozenset[str]) -> bool:
@@ -156,7 +156,7 @@ def check_unknown(operation: Operation, route: Route) -> None:
 
 def fitting(gateway: Gateway, principal: Principal, operation: Operation, route: Route, target: Target) -> Fit:
     """How the operation fits `target`, which has a replica. Raises ApiError with the reason why it does not."""
-    if lacked := gateway.placing.selection.lacked_by_all(target, operation.modalities):
+    if lacked := gateway.placement.selection.lacked_by_all(target, operation.modalities):
         raise no_media(min(lacked))
     upstream = target.replicas[0].upstream
     refused = (

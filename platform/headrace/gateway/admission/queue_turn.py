@@ -16,7 +16,7 @@ from routing.catalog import Replica
 from routing.fairness.order import CLASSES, cost
 from tenants.meters.holds import Gone
 from tenants.meters.meter import room_key
-from tenants.meters.waiting import EVICTED, Waiter
+from tenants.meters.queueing import EVICTED, Waiter
 
 PRIORITY = b"x-headrace-priority"
 _LEVEL_STEP = 20
@@ -94,7 +94,7 @@ def take_place(gateway: Gateway, request: RequestState, place: Place) -> None:
     if choice is not request.choice:
         max_tokens = min(fit.max_tokens, request.held_max_tokens)
         request.go_to(choice, prompt_estimate=fit.prompt, max_tokens=max_tokens)
-    gateway.placing.took(request)
+    gateway.placement.took(request)
 
 
 def busy(request: RequestState) -> ApiError:

@@ -30,7 +30,7 @@ BEAT_SECONDS = 0.25
 _BATCH = 500
 
 
-class Pulse:
+class Heartbeat:
     """The running requests of this process."""
 
     def __init__(self, client: "redis.asyncio.Redis", estimator: Estimator, *, lease_seconds: float) -> None:

@@ -12,13 +12,13 @@ from headrace.gateway.operations.operation import Operation
 from headrace.gateway.process import metrics
 from headrace.gateway.state.fit import default_output
 from headrace.gateway.state.request_state import RequestState
+from routing.attention_load import AttentionLoad, SharedAttentionLoad
 from routing.catalog import Route
 from routing.conditions import Facts
-from routing.held import HeldTokens
+from routing.held_tokens import HeldTokens
 from routing.prefix_index import Hasher, PrefixIndex
 from routing.prefix_index.sharing import Sharing
-from routing.selection import Choice, Picture, Selection, Want
-from routing.work import Work, WorkInHand
+from routing.selection import Choice, Picture, PlacementRequest, Selection
 from tenants.keyring import Principal
 from tenants.meters.meter import Meter, room_key, room_of
 
@@ -28,7 +28,7 @@ _REFRESH_SECONDS = 0.15
 _FOLLOW_TURNS = 3
 
 
-class Placing:
+class Placement:
     """Composed once per process. `took`, `sent`, `began` and `ended` accompany each attempt; what was not taken is not
     ended.
 
@@ -49,7 +49,7 @@ class Placing:
         self._sharing = Sharing(client)
         self.index = PrefixIndex(tokens=settings.KV_TOKENS, most=settings.PREFIX_INDEX_ENTRIES, tell=self._sharing.tell)
         self.held = HeldTokens(room_key)
-        self.work = WorkInHand()
+        self.work = SharedAttentionLoad()
         self.selection = Selection(self.index, self.held, picture, work=self.work, room_factor=settings.ROOM_FACTOR)
 
     async def tell_for_ever(self) -> None:
@@ -77,7 +77,7 @@ class Placing:
             turn += 1
             await asyncio.sleep(_REFRESH_SECONDS)
 
-    def want(self, route: Route, operation: Operation, principal: Principal, prompt: int) -> Want:
+    def want(self, route: Route, operation: Operation, principal: Principal, prompt: int) -> PlacementRequest:
         """What is to be placed: `prompt` is the estimate of its tokens."""
         scope = "" if route.cache_scope == "shared" else principal.tenant
         most = operation.max_tokens or default_output(principal, route, operation.n)
@@ -95,7 +95,7 @@ class Placing:
         chain = self._hasher.chain(operation.prompt_text(), scope)
         whose = (principal.tenant, principal.key)
         conversation = self._hasher.conversation(operation.opening(), *whose) if route.draws else b""
-        return Want(prompt, output, chain, facts, conversation)
+        return PlacementRequest(prompt, output, chain, facts, conversation)
 
     def rooms(self, choices: Iterable[Choice]) -> list[tuple[Meter, int]]:
         """The room each choice's replica has, and how much of it the request takes."""
@@ -119,7 +119,7 @@ class Placing:
 
     def began(self, request: RequestState) -> None:
         """The first byte came: the prompt is read. May be repeated."""
-        read = Work(unread=request.work.unread)
+        read = AttentionLoad(pending_prefill=request.work.pending_prefill)
         request.work -= read
         self.work.leave(request.replica.name, read)
 
@@ -132,7 +132,7 @@ class Placing:
             request.has_room = False
             self.held.leave(choice.replica.name, choice.need)
             self.work.leave(choice.replica.name, request.work)
-            request.work = Work()
+            request.work = AttentionLoad()
         if sent is None:
             return
         request.sent = None

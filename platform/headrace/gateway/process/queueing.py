@@ -20,9 +20,9 @@ import redis.asyncio
 
 from headrace.gateway.process.redis_client import listener
 from headrace.gateway.process.room_lists import Lists
-from tenants.meters import waiting
+from tenants.meters import queueing
 from tenants.meters.holds import Gone
-from tenants.meters.waiting import GONE, Grant
+from tenants.meters.queueing import GONE, Grant
 
 log = logging.getLogger("headrace.queueing")
 
@@ -92,7 +92,7 @@ class Queueing:
             async with asyncio.timeout(seconds):
                 key = await asyncio.shield(waiter.news)
         except TimeoutError:
-            return await waiting.leave(self._client, waiter.pool, request_id)
+            return await queueing.leave(self._client, waiter.pool, request_id)
         finally:
             self.forget(request_id)
         if key == GONE:
@@ -139,7 +139,7 @@ class Queueing:
                     await self.tend()
                 else:
                     for pool in urged:
-                        await waiting.tend(self._client, pool, {}, lists={})
+                        await queueing.tend(self._client, pool, {}, lists={})
                 self._is_tending = True
             except redis.RedisError as error:
                 if self._is_tending:
@@ -169,7 +169,7 @@ class Queueing:
             pairs = list(waiters.items())
             for start in range(0, max(1, len(pairs)), _ASKED_AT_ONCE):
                 part = dict(pairs[start : start + _ASKED_AT_ONCE])
-                for request_id, key in (await waiting.tend(self._client, pool, part, lists=lists)).items():
+                for request_id, key in (await queueing.tend(self._client, pool, part, lists=lists)).items():
                     self._tell(request_id, key)
                 lists = {}
 

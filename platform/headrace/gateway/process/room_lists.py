@@ -29,7 +29,7 @@ class Lists(msgspec.Struct, frozen=True):
     lists: dict[str, bytes]
 
 
-class FleetRooms:
+class RoomLists:
     """Composed once per process."""
 
     def __init__(self, snapshot: Snapshot, selection: Selection, breakers: Breakers) -> None:

@@ -17,7 +17,7 @@ from billing.invoicing import overdue
 from billing.ledger_check.nightly import DIFFERENCES
 from engines.load.figures import Fleet, Load, State
 from engines.load.picture import Picture
-from headrace.worker.signs import RAN
+from headrace.worker.signs_of_life import RAN
 from tenants.meters import aside
 from tenants.meters.holds import USAGE
 

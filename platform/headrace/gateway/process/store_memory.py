@@ -17,7 +17,7 @@ WATCH_SECONDS = 0.5
 MARK = 0.9
 
 
-class Headroom:
+class StoreMemory:
     """`is_short`: no new request is to be admitted. Without `maxmemory` there is always room."""
 
     def __init__(self, client: "redis.asyncio.Redis") -> None:

@@ -148,7 +148,7 @@ async def _attempt(gateway: Gateway, request: RequestState, answer: Answering) -
         elif request.streams_upstream:
             gateway.unwanted.note_accepted(key)
         gateway.own_faults.answered(key, tenant)
-        gateway.placing.began(request)
+        gateway.placement.began(request)
 
     request.on_first_byte = answered
     try:

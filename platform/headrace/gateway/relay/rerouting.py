@@ -15,7 +15,7 @@ from headrace.gateway.web_process import Gateway
 from routing.catalog import Replica
 from routing.selection import Choice
 from tenants.meters import holds
-from tenants.meters.waiting import Waiter
+from tenants.meters.queueing import Waiter
 
 _encode = msgspec.json.encode
 _FULL_ASKED = 4
@@ -46,10 +46,10 @@ async def move(gateway: Gateway, request: RequestState, tried: list[Replica]) ->
         # Not to be cut off halfway: whoever settles has to know whether it is done.
         said = await asyncio.shield(gateway.background(_move_hold(gateway, request, choice)))
         if _is_moved(said):
-            gateway.placing.ended(request)
+            gateway.placement.ended(request)
             request.step = request.moves
             request.go_to(choice, prompt_estimate=fit.prompt, max_tokens=fit.max_tokens)
-            gateway.placing.took(request)
+            gateway.placement.took(request)
             return True
     return False
 
@@ -57,7 +57,7 @@ async def move(gateway: Gateway, request: RequestState, tried: list[Replica]) ->
 async def _move_hold(gateway: Gateway, request: RequestState, choice: Choice) -> str:
     request.moves += 1
     record, progress = request.record_at(choice)
-    taken = msgspec.structs.replace(request.taken, rooms=gateway.placing.rooms([choice]), room=0)
+    taken = msgspec.structs.replace(request.taken, rooms=gateway.placement.rooms([choice]), room=0)
     try:
         await holds.move(
             gateway.redis,
@@ -90,7 +90,7 @@ async def wait(gateway: Gateway, request: RequestState, tried: list[Replica]) ->
     if said != "waits":
         gateway.queueing.forget(request.id)
         return _is_moved(said)
-    gateway.placing.ended(request)
+    gateway.placement.ended(request)
     request.step = request.moves
     request.attempt_at = None  # nobody is late: nobody was asked
     await wait_for_room(gateway, request, found[:PREFERRED])
@@ -100,7 +100,7 @@ async def wait(gateway: Gateway, request: RequestState, tried: list[Replica]) ->
 async def _rejoin(gateway: Gateway, request: RequestState, found: list[Place], waiter: Waiter) -> str:
     request.moves += 1
     record, progress = request.record_at(found[0][0])
-    rooms = gateway.placing.rooms(choice for choice, _ in found)
+    rooms = gateway.placement.rooms(choice for choice, _ in found)
     taken = msgspec.structs.replace(request.taken, rooms=rooms, room=None)
     try:
         await holds.rejoin(

@@ -42,7 +42,7 @@ def copy_to_shadows(gateway: Gateway, request: RequestState) -> None:
     """Begin the copies that the route wants of an admitted request."""
     if gateway.is_stopping or all(target.shadow is None for target in request.route.targets):
         return
-    for target in gateway.placing.selection.match(request.route, request.choice.want).shadows:
+    for target in gateway.placement.selection.match(request.route, request.choice.want).shadows:
         if gateway.shadows >= _MOST:
             metrics.SHADOWS.labels("left_out").inc()
         else:
@@ -96,7 +96,7 @@ def _places(gateway: Gateway, request: RequestState, target: Target) -> list[Pla
     fit = fitting(gateway, request.principal, request.operation, request.route, target) if target.replicas else None
     tenant = request.principal.tenant
     besides = frozenset(one.key for one in target.replicas if gateway.breakers.wait(one.key, tenant) > 0)
-    choices = gateway.placing.selection.of_target(request.route, target, request.choice.want, besides=besides)
+    choices = gateway.placement.selection.of_target(request.route, target, request.choice.want, besides=besides)
     return [(choice, fit) for choice in choices if fit is not None]
 
 
@@ -126,7 +126,7 @@ def _drafted(gateway: Gateway, request: RequestState, found: list[Place]) -> Req
         route=msgspec.structs.replace(request.route, queue_length=0),
         priority=CLASSES[-1],
         choice=choice,
-        taken=Taken([], {}, rooms=gateway.placing.rooms(one for one, _ in found)),
+        taken=Taken([], {}, rooms=gateway.placement.rooms(one for one, _ in found)),
         event=priced(event),
         quotes={choice.target.name: _FREE},
         prompt_estimate=fit.prompt,

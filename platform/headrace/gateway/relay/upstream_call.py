@@ -28,7 +28,7 @@ _ERROR_BYTES = 64 * 1024  # an error that is larger is none that we know
 
 async def open_upstream(gateway: Gateway, request: RequestState) -> Answer:
     """Send the operation to the request's replica, under a new name. Raises engines.errors.UpstreamError."""
-    gateway.placing.sent(request)
+    gateway.placement.sent(request)
     return await _send(gateway, request)
 
 

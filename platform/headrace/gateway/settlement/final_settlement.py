@@ -11,7 +11,7 @@ from tenants.meters.meter import COST, INPUT_TOKENS, OUTPUT_TOKENS
 _encode = msgspec.json.encode
 
 
-class FinalWord(msgspec.Struct):
+class Settlement(msgspec.Struct):
     """used: by measure, what the meters keep. taken: the hold's meters, as JSON. event: the usage record.
 
     is_received: whether what the event counts has reached the request's client. Where a reaper was first, only that is
@@ -26,7 +26,7 @@ class FinalWord(msgspec.Struct):
     was_reaped: bool = False
 
 
-async def deliver(client: "redis.asyncio.Redis", word: FinalWord) -> None:
+async def deliver(client: "redis.asyncio.Redis", word: Settlement) -> None:
     """Settle by `word`; if a reaper was first, note so in it and append the difference, if it was received.
 
     May be repeated. Raises redis.RedisError.

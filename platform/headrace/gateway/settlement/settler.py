@@ -14,10 +14,10 @@ from engines.client import Client
 from headrace.gateway.answers.usage_meter import Counts
 from headrace.gateway.operations.estimate import Estimator
 from headrace.gateway.process import metrics
-from headrace.gateway.process.heartbeat import Pulse
-from headrace.gateway.process.placement import Placing
+from headrace.gateway.process.heartbeat import Heartbeat
+from headrace.gateway.process.placement import Placement
 from headrace.gateway.process.queueing import Queueing
-from headrace.gateway.settlement.final_settlement import FinalWord, deliver
+from headrace.gateway.settlement.final_settlement import Settlement, deliver
 from headrace.gateway.settlement.spool import Spool
 from headrace.gateway.state.request_state import RequestState
 from tenants.meters.meter import COST, INPUT_TOKENS, OUTPUT_TOKENS
@@ -34,8 +34,8 @@ class Settler:
         *,
         client: Client,
         estimator: Estimator,
-        placing: Placing,
-        pulse: Pulse,
+        placing: Placement,
+        pulse: Heartbeat,
         queueing: Queueing,
         redis: "redis.asyncio.Redis",
         spool: Spool,
@@ -81,7 +81,7 @@ class Settler:
     async def _settle(self, request: RequestState, status: str) -> Counts:
         counts = request.counts(self._estimator.bytes_per_token(request.tokenizer))
         event = request.record(status, counts)
-        word = FinalWord(
+        word = Settlement(
             request_id=request.id,
             used=_used(request, status, counts) | {COST: event.cost_nano or 0},
             taken=request.taken.as_json().decode(),

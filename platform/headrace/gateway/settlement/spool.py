@@ -18,7 +18,7 @@ import msgspec
 import redis
 import redis.asyncio
 
-from headrace.gateway.settlement.final_settlement import FinalWord, deliver
+from headrace.gateway.settlement.final_settlement import Settlement, deliver
 from headrace.gateway.settlement.spool_file import SpoolFile, adopt
 
 log = logging.getLogger("headrace.spool")
@@ -35,7 +35,7 @@ _BROKEN = (msgspec.MsgspecError, ValueError, TypeError, ArithmeticError, Recursi
 _STATE = re.compile(r"(?!WRONGTYPE)[A-Z]{3,} ")
 
 _encode = msgspec.json.encode
-_decoder = msgspec.json.Decoder(FinalWord)
+_decoder = msgspec.json.Decoder(Settlement)
 
 
 class Spool:
@@ -44,14 +44,14 @@ class Spool:
     def __init__(self, directory: Path, client: "redis.asyncio.Redis") -> None:
         self._directory, self._redis = directory, client
         self._file = SpoolFile(directory / f"{os.getpid()}-{os.urandom(4).hex()}.jsonl")
-        self._unwritten: list[FinalWord] = []
+        self._unwritten: list[Settlement] = []
         self._lock = asyncio.Lock()
         # A thread of its own: neither does a disk that hangs take those of others, nor have theirs to be waited for.
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="spool")
         self._appending: set[asyncio.Task[None]] = set()
         self.pending = 0
 
-    async def append(self, word: FinalWord) -> None:
+    async def append(self, word: Settlement) -> None:
         """Keep `word` until it is delivered. A disk that takes nothing leaves it in memory, and says so."""
         appending = asyncio.create_task(self._append(word))
         self._appending.add(appending)
@@ -60,7 +60,7 @@ class Spool:
         if late:
             log.error("the spool's disk does not answer, a settlement waits in memory: %s", word.request_id)
 
-    async def _append(self, word: FinalWord) -> None:
+    async def _append(self, word: Settlement) -> None:
         async with self._lock:
             self.pending += 1
             try:
@@ -125,7 +125,7 @@ class Spool:
         await self._on_disk(file.remove)
         log.info("delivered %d settlements from the spool", delivered)
 
-    async def _deliver(self, word: FinalWord) -> str:
+    async def _deliver(self, word: Settlement) -> str:
         """Deliver `word`; why it never can be, "" if it was. Raises RedisError where none can be at the moment."""
         try:
             await deliver(self._redis, word)

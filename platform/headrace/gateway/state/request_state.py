@@ -17,10 +17,10 @@ from headrace.gateway.operations.estimate import tokenizer
 from headrace.gateway.operations.operation import Operation
 from headrace.gateway.state.charges import Quotes
 from headrace.gateway.state.fit import Place
+from routing.attention_load import AttentionLoad
 from routing.catalog import Route
 from routing.prefix_index import Sent
 from routing.selection import Choice
-from routing.work import Work
 from tenants.keyring import Principal
 from tenants.meters.holds import Level, Taken
 
@@ -92,7 +92,7 @@ class RequestState:
         self.is_watched = False  # whether the server itself ends connections whose client takes nothing
         self.finish_reason: str | None = None
         self.has_room = False  # whether it holds room of its replica
-        self.work = Work()  # what it still has its replica do
+        self.work = AttentionLoad()  # what it still has its replica do
         self.sent: Sent | None = None  # what the prefix index believed when its replica was asked; None: it was not
         self.on_silence: Callable[[float], None] | None = None  # told the time each beat, while all deadlines hold
         self.waits_for: list[Place] = []  # where it may go once there is room; empty: it has a replica

@@ -16,7 +16,7 @@ from billing.models import UsageRecord
 from billing.pricing import Rates
 from billing.settlement import reap_expired
 from billing.usage import Progress, UsageEvent, iso, new_request_id, priced
-from headrace.gateway.settlement.final_settlement import FinalWord, deliver
+from headrace.gateway.settlement.final_settlement import Settlement, deliver
 from headrace.gateway.tests.conftest import QUICK
 from headrace.stack.parts.celery import Beat, Worker
 from headrace.stack.process import Process
@@ -126,7 +126,7 @@ def test_it_weighs_cached_input_as_its_tenant_does_and_so_does_the_late_word(
     eventually(lambda: reap_expired(valkey, lease_seconds=0.2) == 1)
     assert 60 < owed() <= 100  # ten a second drain
     late = msgspec.structs.replace(event, input_tokens=420, cached_input_tokens=300, output_tokens=9)
-    word = FinalWord(event.request_id, {INPUT_TOKENS: 120, OUTPUT_TOKENS: 9}, taken.as_json().decode(), late)
+    word = Settlement(event.request_id, {INPUT_TOKENS: 120, OUTPUT_TOKENS: 9}, taken.as_json().decode(), late)
 
     async def saying() -> None:
         client = redis.asyncio.Redis.from_url(services.redis_url)
@@ -157,7 +157,7 @@ def test_the_late_word_gives_back_what_the_reaper_had_estimated(services: Servic
     final = priced(
         msgspec.structs.replace(event, input_tokens=268, cached_input_tokens=222, output_tokens=10, target="t")
     )
-    word = FinalWord(
+    word = Settlement(
         event.request_id,
         {INPUT_TOKENS: 46, OUTPUT_TOKENS: 10, COST: final.cost_nano or 0},
         taken.as_json().decode(),
@@ -185,14 +185,14 @@ def test_a_late_word_adds_nothing_that_its_client_did_not_receive(services: Serv
     admit(services, event.request_id, msgspec.json.encode(event), msgspec.json.encode(Progress()), taken)
     eventually(lambda: reap_expired(valkey, lease_seconds=0.2) == 1)
     late = msgspec.structs.replace(event, input_tokens=100, output_tokens=50)
-    word = FinalWord(event.request_id, {OUTPUT_TOKENS: 50}, taken.as_json().decode(), late, is_received=False)
+    word = Settlement(event.request_id, {OUTPUT_TOKENS: 50}, taken.as_json().decode(), late, is_received=False)
     say(services, word)
     assert valkey.xlen(holds.USAGE) == 1
     assert owed(valkey, "unseen", OUTPUT_TOKENS) == 0
     assert valkey.get(f"hr:done:{event.request_id}") == b"final"
 
 
-def say(services: Services, word: FinalWord) -> None:
+def say(services: Services, word: Settlement) -> None:
     async def saying() -> None:
         client = redis.asyncio.Redis.from_url(services.redis_url)
         await deliver(client, word)

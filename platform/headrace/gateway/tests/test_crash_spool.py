@@ -13,7 +13,7 @@ import redis
 import redis.asyncio
 
 from billing.usage import UsageEvent, new_request_id
-from headrace.gateway.settlement.final_settlement import FinalWord
+from headrace.gateway.settlement.final_settlement import Settlement
 from headrace.gateway.settlement.spool import Spool
 from headrace.gateway.settlement.spool_file import SpoolFile, adopt
 from headrace_dev.testing.invariants import eventually
@@ -22,7 +22,7 @@ from headrace_dev.testing.web import WebProcess
 from tenants.meters import holds
 
 
-def word(number: int = 0) -> FinalWord:
+def word(number: int = 0) -> Settlement:
     event = UsageEvent(
         request_id=str(new_request_id(1_790_000_000_000)),
         tenant="acme",
@@ -36,7 +36,7 @@ def word(number: int = 0) -> FinalWord:
         currency="USD",
         admitted_at="2026-09-21T15:06:40.000Z",
     )
-    return FinalWord(request_id=event.request_id, used={}, taken="[]", event=event)
+    return Settlement(request_id=event.request_id, used={}, taken="[]", event=event)
 
 
 def line(number: int = 0) -> bytes:

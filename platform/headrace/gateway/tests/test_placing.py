@@ -3,7 +3,7 @@
 import asyncio
 
 from headrace.gateway.operations.estimate import Estimator
-from headrace.gateway.process.placement import Placing
+from headrace.gateway.process.placement import Placement
 from headrace.gateway.process.redis_client import connect
 from headrace_dev.testing.stores import Services
 from routing.prefix_index import Hasher
@@ -22,7 +22,7 @@ async def test_it_keeps_what_a_replica_was_sent_that_came_while_redis_was_asked(
         return set(names)
 
     async with connect(services.redis_url, 5) as client:
-        placing = Placing("secret", Estimator(), client, replicas)
+        placing = Placement("secret", Estimator(), client, replicas)
         following = asyncio.create_task(placing.follow_load())
         await asyncio.sleep(0)  # until it asks Redis
         assert asked == 1

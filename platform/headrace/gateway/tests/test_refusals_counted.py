@@ -6,7 +6,7 @@ from typing import Any
 
 import redis
 
-from billing.refusals.counting import BATCHES, PREFIX
+from billing.rejections.counting import BATCHES, PREFIX
 from headrace.gateway.tests.calling import Place
 
 

@@ -17,7 +17,7 @@ from headrace.gateway.tests.fleet import Fleet, replicas_of, scripted_fleet
 from headrace_dev.testing.upstream import ScriptedUpstream, prompt
 from headrace_dev.testing.web import WebProcess
 from headrace_dev.testing.world import at_rest
-from routing.work import KEY
+from routing.attention_load import KEY
 
 
 @pytest.fixture(scope="module")

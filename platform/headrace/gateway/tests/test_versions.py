@@ -14,7 +14,7 @@ from django.core.management import call_command
 
 from billing import settlement
 from billing.usage import UsageEvent
-from headrace.gateway.settlement.final_settlement import FinalWord, deliver
+from headrace.gateway.settlement.final_settlement import Settlement, deliver
 from headrace.gateway.tests.test_crash_reaper import event_now
 from headrace_dev.testing.invariants import eventually
 from headrace_dev.testing.stores import Services
@@ -133,7 +133,7 @@ def test_a_request_is_settled_by_its_own_process_though_its_hold_was_added_to(
     """As a rebuild of a newer worker does with a new budget: what is known is given back, and recorded once."""
     request_id = STRANGE["a kind"](valkey)
     event = msgspec.structs.replace(event_now(), request_id=request_id)
-    word = FinalWord(request_id, {"output_tokens": 7}, json.dumps(meters("s")), event)
+    word = Settlement(request_id, {"output_tokens": 7}, json.dumps(meters("s")), event)
 
     async def say() -> None:
         client = redis.asyncio.Redis.from_url(services.redis_url)

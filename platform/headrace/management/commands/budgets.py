@@ -10,9 +10,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError
 
 from billing.amounts import plain
+from billing.budgets.balances import Standing, standings
 from billing.budgets.changing import reset_budget
 from billing.budgets.counters import rebuild_all
-from billing.budgets.standing import Standing, standings
 from billing.models import Budget
 
 _HEADINGS = ("BUDGET", "COUNTS", "PERIOD", "KIND", "AMOUNT", "SPENT", "HELD", "LEFT", "UNTIL")

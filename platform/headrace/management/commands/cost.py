@@ -13,9 +13,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from billing import rebuilding
 from billing.cost import hosted
-from billing.cost.asked import UNITS, Asked, default_span
 from billing.cost.export import COLUMNS, document, row
 from billing.cost.report import Report, report
+from billing.cost.report_query import UNITS, Asked, default_span
 from engines.models import Pool
 from headrace_core.currencies import check_currency
 from headrace_core.time_zones import check_time_zone

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from billing.budgets import counters
-from billing.budgets.standing import Standing
+from billing.budgets.balances import Standing
 from billing.drain import drain_all
 from billing.models import Budget, UsageRecord
 from billing.periods import Window, window_at

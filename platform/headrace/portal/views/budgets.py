@@ -12,9 +12,9 @@ from django.utils import timezone
 from billing.models import Budget, BudgetAlert, SetBy
 from headrace.portal import spending
 from headrace.portal.access import May
+from headrace.portal.denials import set_by_operator
 from headrace.portal.forecast import forecasts
 from headrace.portal.forms.budgets import BudgetForm
-from headrace.portal.refusing import set_by_operator
 from headrace.portal.request import PortalRequest
 from tenants.models import ApiKey, Tenant
 

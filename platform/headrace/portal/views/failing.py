@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from kombu.exceptions import OperationalError as BrokerError
 
-from headrace.portal.refusing import Refused
+from headrace.portal.denials import Refused
 
 
 def bad(request: HttpRequest, exception: Any = None) -> HttpResponse:

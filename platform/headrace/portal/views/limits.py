@@ -8,8 +8,8 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from headrace.portal.access import May
+from headrace.portal.denials import Refused, set_by_operator
 from headrace.portal.forms.limits import ModelLimitsForm
-from headrace.portal.refusing import Refused, set_by_operator
 from headrace.portal.request import PortalRequest
 from tenants.models import LIMIT_FIELDS, ApiKey, ModelLimits, Project, Tenant
 

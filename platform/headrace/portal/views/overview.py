@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from billing.amounts import spent
 from billing.models import Budget, RefusedHour, UsageHour
-from headrace.portal import amounts, figures, refused, spending
+from headrace.portal import amounts, figures, rejections, spending
 from headrace.portal.access import May
 from headrace.portal.endpoint import api_base
 from headrace.portal.forecast import Forecast, forecasts
@@ -47,7 +47,7 @@ def overview(request: PortalRequest) -> HttpResponse:
     current = figures.added("", models)
     previous = figures.total(rollups(tenant, span.before, span.before_end))
     latency = figures.latency(tenant, max(span.start, now - RECENT))
-    turned_away = refused.total(refused.hours(tenant, span.start, span.end))
+    turned_away = rejections.total(rejections.hours(tenant, span.start, span.end))
     context = {
         "span": span,
         "periods": CHOICES,

@@ -10,7 +10,7 @@ from django.shortcuts import render
 from django.utils import timezone
 
 from billing.models import RefusedHour
-from headrace.portal import refused
+from headrace.portal import rejections
 from headrace.portal.access import May
 from headrace.portal.downloads import spreadsheet
 from headrace.portal.period import CHOICES, Period, period
@@ -23,7 +23,7 @@ Row = dict[str, object]
 
 def listing(request: PortalRequest) -> HttpResponse:
     span, rows = _asked(request)
-    reasons, whose = refused.by_reason(rows), refused.by_whom(rows)
+    reasons, whose = rejections.by_reason(rows), rejections.by_whom(rows)
     context = {
         "span": span,
         "periods": CHOICES,
@@ -31,7 +31,7 @@ def listing(request: PortalRequest) -> HttpResponse:
         "total": sum(reason.requests for reason in reasons),
         "whose": whose,
         "keys": key_names(request, {line.key for line in whose}),
-        "most": refused.MOST if len(whose) == refused.MOST else None,
+        "most": rejections.MOST if len(whose) == rejections.MOST else None,
         "chart": json.dumps(_chart(span, rows, reasons)) if reasons else "",
     }
     return render(request, "portal/refused.html", context)
@@ -60,21 +60,21 @@ def export(request: PortalRequest) -> HttpResponse:
 
 def _asked(request: PortalRequest) -> tuple[Period, QuerySet[RefusedHour]]:
     span = period(asked(request, "period"), request.calendar, timezone.now())
-    return span, refused.hours(request.tenant, span.start, span.end)
+    return span, rejections.hours(request.tenant, span.start, span.end)
 
 
-def _chart(span: Period, rows: QuerySet[RefusedHour], reasons: list[refused.Reason]) -> dict[str, object]:
+def _chart(span: Period, rows: QuerySet[RefusedHour], reasons: list[rejections.Reason]) -> dict[str, object]:
     cells = [(step, each.code, each.requests) for step, each in _course(span, rows)]
     drawn = [(reason.code, reason.meaning) for reason in reasons[:MOST_DRAWN]]
     return stacked(span, cells, drawn, unit="requests")
 
 
-def _course(span: Period, rows: QuerySet[RefusedHour]) -> list[tuple[datetime, refused.Reason]]:
-    return refused.by_time(rows, None if span.is_short else span.calendar)
+def _course(span: Period, rows: QuerySet[RefusedHour]) -> list[tuple[datetime, rejections.Reason]]:
+    return rejections.by_time(rows, None if span.is_short else span.calendar)
 
 
 def _by_reason(request: PortalRequest, span: Period, rows: QuerySet[RefusedHour]) -> Iterator[Row]:
-    for each in refused.by_reason(rows):
+    for each in rejections.by_reason(rows):
         yield {"code": each.code, "reason": each.meaning, "status": each.status, "requests": each.requests}
 
 
@@ -88,7 +88,7 @@ def _by_time(request: PortalRequest, span: Period, rows: QuerySet[RefusedHour]) 
 
 
 def _by_key(request: PortalRequest, span: Period, rows: QuerySet[RefusedHour]) -> Iterator[Row]:
-    whose = refused.by_whom(rows)
+    whose = rejections.by_whom(rows)
     names = key_names(request, {line.key for line in whose})
     for line in whose:
         whom = {"project": line.project, "key": line.key, "key_name": names.get(line.key, "")}

@@ -6,8 +6,8 @@ from functools import partial
 
 from django.utils import timezone
 
-from billing.cost.asked import UNITS, UTC_ZONE, Asked, default_span
 from billing.cost.report import report
+from billing.cost.report_query import UNITS, UTC_ZONE, Asked, default_span
 from billing.exports import usage_rows
 from billing.periods import calendar_of
 from headrace.portal import figures

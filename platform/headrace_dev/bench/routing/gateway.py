@@ -9,11 +9,11 @@ from headrace_dev.bench.routing.prepared import Prepared
 from headrace_dev.bench.traces import Shape
 from headrace_dev.simulator.fleet.request import Request
 from headrace_dev.simulator.fleet.scheduler import Scheduler
+from routing.attention_load import AttentionLoad, SharedAttentionLoad
 from routing.catalog import Replica, Route, Target
-from routing.held import HeldTokens
+from routing.held_tokens import HeldTokens
 from routing.prefix_index import Chain, Hasher, PrefixIndex, Sent
-from routing.selection import Choice, Reading, Selection, Want
-from routing.work import Work, WorkInHand
+from routing.selection import Choice, PlacementRequest, Reading, Selection
 
 PREFIX_INDEX_ENTRIES = 200_000
 ROOM_FACTOR = 1.25
@@ -53,7 +53,7 @@ class Gateway:
         self._hasher = Hasher("bench")
         self._estimator = Estimator()
         self._index = PrefixIndex(tokens=shape.replica.kv_tokens, most=PREFIX_INDEX_ENTRIES)
-        self._held, self._work = HeldTokens(), WorkInHand()
+        self._held, self._work = HeldTokens(), SharedAttentionLoad()
         self._picture = Watched()
         self._selection = Selection(
             self._index,
@@ -68,7 +68,7 @@ class Gateway:
 
     def choose(self, one: Prepared, now: float) -> int:
         output = self._estimator.output_tokens(one.model, one.max_tokens)
-        want = Want(one.prompt, output, self._hasher.chain(one.text, one.scope))
+        want = PlacementRequest(one.prompt, output, self._hasher.chain(one.text, one.scope))
         choice = self._selection.choices(self._route, want)[0]
         name = choice.replica.name
         self._held.enter(name, choice.need)
@@ -78,12 +78,12 @@ class Gateway:
 
     def began(self, one: Prepared, now: float) -> None:
         choice, _ = self._sent[one.asked.number]
-        self._work.leave(choice.replica.name, Work(unread=choice.work.unread))
+        self._work.leave(choice.replica.name, AttentionLoad(pending_prefill=choice.work.pending_prefill))
 
     def ended(self, one: Prepared, request: Request, now: float) -> None:
         choice, sent = self._sent.pop(one.asked.number)
         self._held.leave(choice.replica.name, choice.need)
-        self._work.leave(choice.replica.name, Work(choice.work.found))
+        self._work.leave(choice.replica.name, AttentionLoad(choice.work.cached))
         self._estimator.learn_output(one.model, request.generated)
         self._index.reported(sent, request.prompt, request.cached or 0, round(now * 1000))
 

@@ -14,9 +14,9 @@ from django.core.management import CommandError, call_command
 
 from engines.models import Pool, Replica
 from headrace.gateway.process import metrics
+from routing.attention_load import KEY, AttentionLoad, SharedAttentionLoad
 from routing.breaker import CLOSED, OPEN
 from routing.models import Model, Route, Target
-from routing.work import KEY, Work, WorkInHand
 from tenants.meters.meter import room_key
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -68,15 +68,15 @@ def test_it_shows_what_each_replica_holds_and_scores(route: Route) -> None:
     assert second["is_over"]
 
 
-async def _goes_there(replica: str, work: Work) -> None:
-    client, process = redis.asyncio.Redis.from_url(settings.REDIS_URL), WorkInHand()
+async def _goes_there(replica: str, work: AttentionLoad) -> None:
+    client, process = redis.asyncio.Redis.from_url(settings.REDIS_URL), SharedAttentionLoad()
     process.enter(replica, work)
     await process.refresh(client)
     await client.aclose()
 
 
 def test_it_counts_what_web_processes_have_replicas_do(route: Route) -> None:
-    asyncio.run(_goes_there("big/r0", Work(40_000, 300)))
+    asyncio.run(_goes_there("big/r0", AttentionLoad(40_000, 300)))
     try:
         rows = explained("--prompt-tokens", "5000")["targets"][0]["replicas"]
     finally:

@@ -25,7 +25,7 @@ from headrace.celery import app
 from headrace.console.overview import today
 from headrace.console.settlement.section import BAD, GOOD, QUIET, TIGHT, Section
 from headrace.console.settlement.sections import sections
-from headrace.worker import signs
+from headrace.worker import signs_of_life
 from tenants.meters.holds import HOLDS, USAGE
 from tenants.tests.cast import make_tenant
 
@@ -55,7 +55,7 @@ def hold(client: "redis.Redis", tenant: str, *, age: float, lease: float) -> Non
 def test_it_says_that_all_is_well_where_nothing_waits(client: Client, valkey: "redis.Redis") -> None:
     client.force_login(User.objects.create_superuser("olga"))
     for name in settings.CELERY_BEAT_SCHEDULE.values():
-        signs.note(valkey, name["task"])
+        signs_of_life.note(valkey, name["task"])
     page = client.get("/admin/settlement/").content.decode()
     for words in ("Everything that ended is in the ledger", "No request runs", "not compared yet", "none"):
         assert words in page
@@ -92,16 +92,16 @@ def test_it_leads_from_dead_letters_to_their_replay(client: Client, valkey: "red
 
 def test_it_knows_when_each_task_of_the_worker_last_ran(valkey: "redis.Redis") -> None:
     assert (found("Workers").verdict, found("Workers").figure) == (BAD, "not running")
-    assert issubclass(app.Task, signs.SignedTask)
+    assert issubclass(app.Task, signs_of_life.SignedTask)
     drain_usage.apply()
-    [drain] = [sign for sign in signs.read(valkey) if sign.name == "drain"]
+    [drain] = [sign for sign in signs_of_life.read(valkey) if sign.name == "drain"]
     assert drain.at is not None
     assert abs(drain.at / 1000 - time.time()) < 60
     assert found("Workers").figure.startswith("late: keep-budgets, reap")
     for entry in settings.CELERY_BEAT_SCHEDULE.values():
-        signs.note(valkey, entry["task"])
+        signs_of_life.note(valkey, entry["task"])
     assert found("Workers").verdict == GOOD
-    valkey.hset(signs.RAN, "billing.invoices", f"{int((time.time() - 4 * 3600) * 1000)} here")
+    valkey.hset(signs_of_life.RAN, "billing.invoices", f"{int((time.time() - 4 * 3600) * 1000)} here")
     assert (found("Workers").verdict, found("Workers").figure) == (TIGHT, "late: invoices")
 
 

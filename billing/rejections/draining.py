@@ -11,8 +11,8 @@ from typing import Any
 import redis
 from django.db import connection, transaction
 
-from billing.buckets import hour_of, zone_join
-from billing.refusals.counting import BATCHES, PREFIX
+from billing.local_buckets import hour_of, zone_join
+from billing.rejections.counting import BATCHES, PREFIX
 from engines.good_rows import write_good
 
 MOST = 500  # batches in one transaction

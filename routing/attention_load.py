@@ -22,49 +22,49 @@ STALE_SECONDS = 2.0
 _KEPT_SECONDS = 10
 
 
-class Work(msgspec.Struct, array_like=True, frozen=True):
-    """Tokens of prompts. found: in the replica's cache, for as long as their requests run; they take no room again.
-    unread: not in it, of requests that have no first byte yet."""
+class AttentionLoad(msgspec.Struct, array_like=True, frozen=True):
+    """Tokens of prompts. cached: in the replica's cache, for as long as their requests run; they take no room again.
+    pending_prefill: not in it, of requests that have no first byte yet."""
 
-    found: int = 0
-    unread: int = 0
+    cached: int = 0
+    pending_prefill: int = 0
 
-    def __add__(self, other: "Work") -> "Work":
-        return Work(self.found + other.found, self.unread + other.unread)
+    def __add__(self, other: "AttentionLoad") -> "AttentionLoad":
+        return AttentionLoad(self.cached + other.cached, self.pending_prefill + other.pending_prefill)
 
-    def __sub__(self, other: "Work") -> "Work":
-        return Work(self.found - other.found, self.unread - other.unread)
+    def __sub__(self, other: "AttentionLoad") -> "AttentionLoad":
+        return AttentionLoad(self.cached - other.cached, self.pending_prefill - other.pending_prefill)
 
 
 class _Told(msgspec.Struct, array_like=True, frozen=True):
     """`turn` grows with each telling, so that readers know a living process without comparing clocks."""
 
     turn: int
-    work: dict[str, Work]
+    work: dict[str, AttentionLoad]
 
 
-_NONE = Work()
+_NONE = AttentionLoad()
 _encode = msgspec.msgpack.encode
 _decoder = msgspec.msgpack.Decoder(_Told)
 
 
-class WorkInHand:
+class SharedAttentionLoad:
     def __init__(self) -> None:
         self._origin = secrets.token_bytes(8)
         self._turn = 0
-        self._own: dict[str, Work] = {}
+        self._own: dict[str, AttentionLoad] = {}
         self._heard: dict[bytes, tuple[_Told, float]] = {}  # with the time of the first reading
-        self._others: dict[str, Work] = {}
+        self._others: dict[str, AttentionLoad] = {}
 
-    def of(self, replica: str) -> Work:
+    def of(self, replica: str) -> AttentionLoad:
         """That of all its requests, as far as is known here."""
         return self._own.get(replica, _NONE) + self._others.get(replica, _NONE)
 
-    def enter(self, replica: str, work: Work) -> None:
+    def enter(self, replica: str, work: AttentionLoad) -> None:
         """A request of this process goes there."""
         self._own[replica] = self._own.get(replica, _NONE) + work
 
-    def leave(self, replica: str, work: Work) -> None:
+    def leave(self, replica: str, work: AttentionLoad) -> None:
         """So much of what was entered is done."""
         left = self._own.get(replica, _NONE) - work
         if left == _NONE:
@@ -104,7 +104,7 @@ class WorkInHand:
             else:
                 heard[origin] = one
         self._heard = heard
-        others: defaultdict[str, Work] = defaultdict(Work)
+        others: defaultdict[str, AttentionLoad] = defaultdict(AttentionLoad)
         for said, _ in heard.values():
             for name, work in said.work.items():
                 others[name] += work

@@ -11,7 +11,7 @@ from django.utils import timezone
 from billing.budgets.counters import current
 from billing.drain import GROUP
 from billing.models import Budget
-from headrace.console.settlement import waiting
+from headrace.console.settlement import pending
 from headrace.console.settlement.section import BAD, GOOD, SHOWN, TIGHT, Section, since
 from headrace.portal.amounts import age, count
 from tenants.meters import counters
@@ -46,7 +46,7 @@ def _pending(client: "redis.Redis") -> int:
 
 
 def holds(client: "redis.Redis", now_ms: int) -> Section:
-    found = waiting.holds(client, now_ms)
+    found = pending.holds(client, now_ms)
     if not found.count:
         return Section("Holds", GOOD, "0 running", "No request runs.")
     oldest = "" if found.oldest_ms is None else f", the oldest for {age(now_ms - found.oldest_ms)}"
@@ -81,7 +81,7 @@ _ASIDE = (
 
 
 def spools() -> Section:
-    found, now = waiting.spooled(settings.HOME / "spool"), timezone.now()
+    found, now = pending.spooled(settings.HOME / "spool"), timezone.now()
     if not found:
         nothing = "No web process of this machine keeps settlements that Redis could not take."
         return Section("Spool files", GOOD, "none", nothing)

@@ -12,8 +12,8 @@ from django.db import DatabaseError
 from django.utils import timezone
 
 from billing.models import RefusalBatch, RefusedHour
-from billing.refusals import carrying, counting, keeping
-from billing.refusals.counting import BATCHES, PREFIX, Refusals
+from billing.rejections import counting, draining, expiry
+from billing.rejections.counting import BATCHES, PREFIX, Refusals
 from billing.tests.stream import connect
 from tenants.tests.cast import make_tenant
 
@@ -90,14 +90,14 @@ def test_it_carries_each_batch_once(client: Any, monkeypatch: pytest.MonkeyPatch
     now = timezone.now()
     batch(client, "one", now, 2)
     batch(client, "two", now, 3)
-    assert carrying.carry(client) == 5
+    assert draining.carry(client) == 5
     assert client.keys("hr:refused*") == []
     batch(client, "one", now, 2)  # told again by a process that had no answer
-    assert carrying.carry(client) == 0
+    assert draining.carry(client) == 0
     batch(client, "three", now, 4)
-    assert carrying.carry(client) == 4
+    assert draining.carry(client) == 4
     assert counts() == {"budget_exhausted": 9}
-    assert carrying.carry(client) == 0
+    assert draining.carry(client) == 0
 
 
 def test_what_is_no_count_keeps_no_other_from_being_carried(client: Any, caplog: pytest.LogCaptureFixture) -> None:
@@ -118,7 +118,7 @@ def test_what_is_no_count_keeps_no_other_from_being_carried(client: Any, caplog:
     client.hset(PREFIX + "fields", mapping=fields)
     client.set(PREFIX + "string", "no batch")
     client.sadd(BATCHES, "fields", "string", b"\xff", b"a\x00b", b"")
-    assert carrying.carry(client) == 3 * 2 + 3 + 4
+    assert draining.carry(client) == 3 * 2 + 3 + 4
     assert client.keys("hr:refused*") == []
     assert sum(RefusedHour.objects.values_list("requests", flat=True)) == 13
     assert caplog.text.count("no count of refusals") == 7
@@ -128,11 +128,11 @@ def test_what_is_no_count_keeps_no_other_from_being_carried(client: Any, caplog:
 def test_count_that_only_the_database_refuses_is_left_out(client: Any, caplog: pytest.LogCaptureFixture) -> None:
     most = 2**63 - 1
     batch(client, "one", timezone.now(), 1)
-    carrying.carry(client)
+    draining.carry(client)
     RefusedHour.objects.update(requests=most)
     batch(client, "two", timezone.now(), 1)
     batch(client, "three", timezone.now(), 5, project="other")
-    assert carrying.carry(client) == 5
+    assert draining.carry(client) == 5
     assert "a count of refusals is left out: the database refuses it: bigint out of range" in caplog.text
     assert client.scard(BATCHES) == 0
 
@@ -140,9 +140,9 @@ def test_count_that_only_the_database_refuses_is_left_out(client: Any, caplog: p
 def test_a_worker_that_dies_before_it_deletes_counts_nothing_twice(client: Any) -> None:
     batch(client, "one", timezone.now(), 2)
     with Dying.from_url(settings.REDIS_URL) as worker, pytest.raises(Dead):
-        carrying.carry(worker)
+        draining.carry(worker)
     assert client.scard(BATCHES) == 1
-    assert carrying.carry(client) == 0
+    assert draining.carry(client) == 0
     assert (counts(), client.scard(BATCHES)) == ({"budget_exhausted": 2}, 0)
 
 
@@ -163,19 +163,19 @@ def test_a_worker_that_dies_before_it_commits_loses_nothing(client: Any, monkeyp
     batch(client, "one", timezone.now(), 2)
     with monkeypatch.context() as broken:
         broken.setattr(
-            carrying, "_ADD", "SELECT 1 FROM nowhere WHERE %s::text IS NOT NULL" + " OR %s::text IS NOT NULL" * 5
+            draining, "_ADD", "SELECT 1 FROM nowhere WHERE %s::text IS NOT NULL" + " OR %s::text IS NOT NULL" * 5
         )
         with pytest.raises(DatabaseError):
-            carrying.carry(client)
+            draining.carry(client)
     assert RefusalBatch.objects.count() == 0
-    assert carrying.carry(client) == 2
+    assert draining.carry(client) == 2
 
 
 def test_hours_are_the_tenants_own(client: Any) -> None:
     make_tenant("acme", time_zone="Asia/Kolkata")  # UTC+5:30
     for minute in (15, 30, 45, 80):
         batch(client, f"at{minute}", datetime(2026, 11, 3, 10, tzinfo=UTC) + timedelta(minutes=minute))
-    assert carrying.carry(client) == 4
+    assert draining.carry(client) == 4
     found = RefusedHour.objects.order_by("hour").values_list("hour", "requests")
     assert [(f"{hour:%H:%M}", number) for hour, number in found] == [("09:30", 1), ("10:30", 3)]
 
@@ -184,7 +184,7 @@ def test_it_passes_over_what_it_cannot_read(client: Any) -> None:
     batch(client, "one", timezone.now(), 2)
     client.hset(PREFIX + "one", "nonsense", 7)
     client.sadd(BATCHES, "gone")
-    assert carrying.carry(client) == 2
+    assert draining.carry(client) == 2
     assert client.scard(BATCHES) == 0
 
 
@@ -192,11 +192,11 @@ def test_it_keeps_hours_as_long_as_records(client: Any) -> None:
     now = datetime(2026, 11, 30, 12, tzinfo=UTC)
     for month in (8, 9, 11):
         batch(client, f"m{month}", datetime(2026, month, 3, tzinfo=UTC))
-    carrying.carry(client)
-    assert keeping.forget_old(0, now) == 0
-    assert keeping.forget_old(2, now) == 1
-    assert keeping.forget_old(2, now) == 0
+    draining.carry(client)
+    assert expiry.forget_old(0, now) == 0
+    assert expiry.forget_old(2, now) == 1
+    assert expiry.forget_old(2, now) == 0
     assert RefusedHour.objects.count() == 2
     RefusalBatch.objects.update(at=now - timedelta(days=30))
-    keeping.forget_old(0, now)
+    expiry.forget_old(0, now)
     assert RefusalBatch.objects.count() == 0
