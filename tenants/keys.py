@@ -14,7 +14,8 @@ from functools import lru_cache
 from hashlib import sha256
 
 from django.conf import settings
-from django.core.exceptions import ValidationError
+
+from headrace_core.writes import InvalidWrite
 
 PREFIX = "sk-hr-"
 PUBLIC_LENGTH, SECRET_LENGTH, CHECKSUM_LENGTH = 12, 43, 6
@@ -46,12 +47,10 @@ def mint(public_id: str | None = None) -> MintedKey:
 
 
 def adopt(text: str) -> MintedKey:
-    """A key whose text the operator chose; raises ValidationError for one that is too short or not printable ASCII."""
+    """A key whose text the operator chose; raises InvalidWrite for one that is too short or not printable ASCII."""
     if not SHORTEST_SECRET <= len(text) <= LONGEST_SECRET or not _PRINTABLE.issuperset(text):
-        raise ValidationError(
-            f"A key's secret is {SHORTEST_SECRET} to {LONGEST_SECRET} printable ASCII characters without spaces.",
-            "secret",
-        )
+        text = f"A key's secret is {SHORTEST_SECRET} to {LONGEST_SECRET} printable ASCII characters without spaces."
+        raise InvalidWrite({"secret": [text]})
     return MintedKey(parse(text) or _random(PUBLIC_LENGTH), text, digest(text))
 
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 from billing import drain
 from billing.models import DeadLetter, Status, UsageCorrection, UsageHour, UsageRecord
 from billing.tests.stream import append, connect, is_empty, usage_event
-from tenants.issuing import draft_key
+from tenants.api_keys import issue_key
 from tenants.models import Project, Tenant
 
 pytestmark = pytest.mark.django_db
@@ -220,8 +220,7 @@ def test_it_makes_a_missing_partition_of_these_months_itself() -> None:
 
 def test_it_writes_when_a_key_was_last_used_and_tells_nobody_of_it() -> None:
     project = Project.objects.create(tenant=Tenant.objects.create(slug="acme", name="Acme"), slug="web", name="Web")
-    key, _ = draft_key(project=project, name="ci")
-    key.save()
+    key = issue_key(project=project, name="ci").key
     start = timezone.now().replace(microsecond=0)
     with connection.cursor() as cursor:
         cursor.execute("SELECT max(id) FROM config_change")

@@ -4,7 +4,8 @@ from typing import Any
 
 from django.db import connection
 
-from tenants.issuing import draft_key
+from tenants import keys
+from tenants.api_keys import issue_key
 from tenants.models import ApiKey, Project, Tenant
 
 
@@ -16,10 +17,8 @@ def make_project(tenant: Tenant, slug: str = "web", **fields: Any) -> Project:
     return Project.objects.create(**{"tenant": tenant, "slug": slug, "name": slug.title()} | fields)
 
 
-def make_key(project: Project, name: str = "ci", **fields: Any) -> ApiKey:
-    key, _ = draft_key(project=project, name=name, **fields)
-    key.save(force_insert=True)
-    return key
+def make_key(project: Project, name: str = "ci", *, secret: str | None = None, **terms: Any) -> ApiKey:
+    return issue_key(project=project, name=name, minted=keys.adopt(secret) if secret else None, **terms).key
 
 
 def sql(statement: str, *parameters: Any) -> list[tuple[Any, ...]]:

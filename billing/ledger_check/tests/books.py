@@ -14,7 +14,9 @@ from billing.ledger_check.registry import CHECKS
 from billing.models import Price
 from billing.tests.stream import Event, append, connect, usage_event
 from engines.models import Pool
-from tenants.models import ApiKey, Project, Tenant
+from tenants import keys
+from tenants.api_keys import issue_key
+from tenants.models import Project, Tenant
 
 
 def make_cast() -> None:
@@ -28,7 +30,7 @@ def make_caller(tenant: str = "acme", key: str = "ABCDEFGHIJKL") -> None:
     Pool.objects.get_or_create(name="local", model="demo")
     Tenant.objects.get_or_create(slug=tenant, defaults={"name": tenant.title(), "currency": "EUR"})
     project = Project.objects.create(tenant_id=tenant, slug="web", name="Web")
-    ApiKey.objects.create(public_id=key, tenant_id=tenant, project=project, name="app", digest=key.encode().ljust(32))
+    issue_key(project=project, name="app", minted=keys.mint(key))
 
 
 def set_price(model: str = "demo", **fields: Any) -> Price:

@@ -1,9 +1,9 @@
 """Planning API keys."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from django.core.exceptions import ValidationError
 from django.utils import timezone
 
 from headrace.apply.budgets import Budgets
@@ -11,9 +11,11 @@ from headrace.apply.entries import Entry
 from headrace.apply.model_limits import FIELD, ModelLimitsOf
 from headrace.apply.plan import Minted, Plan
 from headrace.apply.problems import near
+from headrace_core.writes import InvalidWrite
 from routing.models import Model
 from tenants import keys
-from tenants.issuing import draft_key
+from tenants.api_keys import CHANGES, change_key, draft_key, issue_key, revoke_key
+from tenants.keys import MintedKey
 from tenants.models import ApiKey, Project
 
 Projects = Mapping[str, Mapping[str, Project]]
@@ -73,39 +75,49 @@ def _plan_key(
     for column in ("project", "secret", "revoked", FIELD):
         fields.pop(column, None)
     revoked, secret = entry.get("revoked"), entry.get("secret")
+    minted: MintedKey | None
+    is_new = key is None
     if key is None:
         if revoked:
             return None  # a key that does not exist opens nothing
-        try:
-            key, text = draft_key(project=project, name=name, secret=secret)
-        except ValidationError as error:
-            plan.problems.add(entry.line_of("secret"), f"{label}: {error.message}")
+        minted = keys.mint() if secret is None else _adopted(plan, entry, label, secret)
+        if minted is None:
             return None
+        key = draft_key(project=project, name=name, minted=minted)
         if secret is None:
-            plan.minted.append(Minted(label, text))
+            plan.minted.append(Minted(label, minted.text))
     else:
         if revoked is False and key.is_revoked:
             plan.problems.add(entry.line_of("revoked"), f"{label} was revoked and stays so; give a new key a new name")
         if revoked and not key.is_revoked:
             fields["revoked_at"] = timezone.now()
-        if secret is not None:
-            fields |= _replaced(plan, entry, label, key, secret)
+        is_other = secret is not None and bytes(key.digest) not in keys.digests(secret)
+        minted = _adopted(plan, entry, label, secret) if is_other else None
+        if minted is not None:
+            fields |= {"digest": minted.digest, "hint": minted.hint}
     if secret is not None and not secrets.claim(keys.digest(secret), key.public_id):
         plan.problems.add(entry.line_of("secret"), f"{label}: another key has this secret")
-    plan.put(key, entry, label, fields)
+    if (change := plan.put(key, entry, label, fields)) is None:
+        return key
+    change.saves = []
+    if is_new:
+        change.verbs.append(partial(issue_key, project=project, name=name, minted=minted, **fields))
+        return key
+    changes = {name: fields[name] for name in change.fields & CHANGES}
+    if changes or minted:
+        change.verbs.append(partial(change_key, key=key, minted=minted, **changes))
+    if "revoked_at" in change.fields:
+        change.verbs.append(partial(revoke_key, key=key))
     return key
 
 
-def _replaced(plan: Plan, entry: Entry, label: str, key: ApiKey, secret: str) -> dict[str, Any]:
-    """The columns that change where the document gives another secret than the stored one."""
-    if bytes(key.digest) in keys.digests(secret):
-        return {}
+def _adopted(plan: Plan, entry: Entry, label: str, secret: str) -> MintedKey | None:
+    """The operator's own secret; None, and a problem, for one that cannot be used."""
     try:
-        adopted = keys.adopt(secret)
-    except ValidationError as error:
-        plan.problems.add(entry.line_of("secret"), f"{label}: {error.message}")
-        return {}
-    return {"digest": adopted.digest, "hint": adopted.hint}
+        return keys.adopt(secret)
+    except InvalidWrite as invalid:
+        plan.problems.add(entry.line_of("secret"), f"{label}: {invalid}")
+        return None
 
 
 def _project(plan: Plan, tenant: str, name: str, entry: Entry, projects: Mapping[str, Project]) -> Project | None:

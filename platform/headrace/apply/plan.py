@@ -1,15 +1,15 @@
 """The difference between a document and the database: what would be written, and how to say it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import models
 
 from headrace.apply.entries import Entry
 from headrace.apply.problems import Problems
+from headrace_core.writes import NON_FIELD_ERRORS, InvalidWrite, check_row
 
 SECRET = "(secret)"
 
@@ -23,15 +23,22 @@ class Difference:
 
 @dataclass
 class Change:
-    """One object made or changed: rows to save (with the columns to write, None: a new row) and rows to delete."""
+    """One object made or changed: the verbs to call, or rows to save (with the columns to write, None: a new row) and
+    rows to delete."""
 
     is_new: bool
     label: str
     differences: list[Difference]
     saves: list[tuple[models.Model, list[str] | None]] = field(default_factory=list)
     deletes: list[models.Model] = field(default_factory=list)
+    verbs: list[Callable[[], object]] = field(default_factory=list)
     outcome: str = ""  # what is known of it only when it is written
     line: int = 1  # where the document says so
+
+    @property
+    def fields(self) -> set[str]:
+        """The names of what differs."""
+        return {difference.field for difference in self.differences}
 
     @property
     def told(self) -> str:
@@ -48,6 +55,8 @@ class Change:
             row.delete()
         for row, columns in self.saves:
             row.save(force_insert=columns is None, update_fields=columns)
+        for verb in self.verbs:
+            verb()
 
 
 @dataclass(frozen=True, repr=False)
@@ -87,17 +96,12 @@ class Plan:
 
     def _validate(self, row: models.Model, entry: Entry, label: str, columns: list[str] | None) -> None:
         """Check the written `columns` (None: all) by the model's own rules; relations are checked where planned."""
-        fields = row._meta.concrete_fields
-        exclude = {f.name for f in fields if f.is_relation or (columns is not None and f.name not in columns)}
-        errors: dict[str, list[ValidationError]] = {}
         try:
-            row.clean_fields(exclude)
-            row.clean()
-        except ValidationError as error:
-            error.update_error_dict(errors)
-        for name, texts in ValidationError(errors).message_dict.items():
-            what = label if name == NON_FIELD_ERRORS else f"{label}: {name}"
-            self.problems.add(entry.line_of(name), f"{what}: {texts[0]}")  # the rest follow from the first
+            check_row(row, columns)
+        except InvalidWrite as invalid:
+            for name, texts in invalid.errors.items():
+                what = label if name == NON_FIELD_ERRORS else f"{label}: {name}"
+                self.problems.add(entry.line_of(name), f"{what}: {texts[0]}")  # the rest follow from the first
 
 
 def show(value: Any) -> str:

@@ -5,7 +5,7 @@ from datetime import timedelta
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from tenants.issuing import NotRotated, draft_key, rotate_key
+from tenants.api_keys import NotRotated, change_key, issue_key, rotate_key
 from tenants.models import ApiKey, Project
 
 LIFE = timedelta(minutes=15)
@@ -19,12 +19,11 @@ def playground_key(project: Project, user: User) -> tuple[ApiKey, str]:
     for attempt in range(10):  # one that was revoked stays so: the next is another
         key = ApiKey.objects.filter(project=project, name=_numbered(name, attempt)).first()
         if key is None:
-            key, text = draft_key(project=project, name=_numbered(name, attempt), expires_at=until, concurrency=AT_ONCE)
-            key.save(force_insert=True)
-            return key, text
+            issued = issue_key(project=project, name=_numbered(name, attempt), expires_at=until, concurrency=AT_ONCE)
+            return issued.key, issued.text
         if not key.is_revoked:
-            ApiKey.objects.filter(pk=key.pk).update(expires_at=until)
-            return key, rotate_key(key, hint=key.hint, overlap=LIFE)
+            change_key(key=key, expires_at=until)
+            return key, rotate_key(key=key, hint=key.hint, overlap=LIFE)
     raise NotRotated
 
 

@@ -6,7 +6,7 @@ from django.db import DatabaseError, transaction
 
 from engines.models import Pool, Provider
 from headrace_core import audit, sealing
-from tenants.issuing import revoke_key
+from tenants.api_keys import revoke_key
 from tenants.models import AuditEntry
 from tenants.suspension import resume_tenant, suspend_tenant
 from tenants.tests.cast import make_key, make_project, make_tenant, sql
@@ -68,7 +68,7 @@ def test_it_shows_that_a_secret_changed_and_not_what_it_is() -> None:
 
 def test_it_covers_keys_members_and_users_without_their_secrets() -> None:
     key = make_key(make_project(make_tenant()))
-    revoke_key(key)
+    revoke_key(key=key)
     user = User.objects.create_user("alice", "alice@acme.test", "a long password")
     user.set_password("another password")
     user.save()

@@ -15,8 +15,8 @@ from billing.invoicing.closing import close_all
 from billing.models import BillingAccount, Budget, BudgetAdjustment, BudgetAlert, Credit, Notice, WebhookEndpoint
 from billing.tests.stream import append, connect, usage_event
 from headrace_dev.testing.stores import Services
+from tenants.api_keys import rotate_key
 from tenants.inviting import invite
-from tenants.issuing import rotate_key
 from tenants.models import Member, ModelLimits, Tenant
 from tenants.tests.cast import make_key, make_project, make_tenant, sql
 
@@ -74,7 +74,7 @@ def make_two_tenants() -> None:
     for slug in ("acme", "globex"):
         tenant = make_tenant(slug)
         key = make_key(make_project(tenant))
-        rotate_key(key, hint=key.hint, overlap=timedelta(hours=1))
+        rotate_key(key=key, hint=key.hint, overlap=timedelta(hours=1))
         invite(tenant=tenant, email="new@example.com", role="viewer", invited_by="alice")
         Member.objects.create(tenant=tenant, user=User.objects.create(username=slug), role="owner")
         ModelLimits.objects.create(tenant=tenant, model="demo", concurrency=1)

@@ -3,7 +3,7 @@
 import secrets
 import time
 from decimal import Decimal
-from typing import Any
+from typing import Any, Unpack
 
 import httpx
 import redis
@@ -15,6 +15,7 @@ from engines.models import Pool, Replica
 from headrace_dev.testing.web import WebProcess
 from routing.models import Model, Route, Target
 from tenants import keys
+from tenants.api_keys import KeyTerms, change_key, issue_key
 from tenants.meters import holds
 from tenants.models import ApiKey, Project, Tenant
 
@@ -50,20 +51,12 @@ class World:
         """A new key (of the world's own project unless another is given) and its text."""
         project = project or self.project
         minted = keys.mint()
-        key = ApiKey.objects.create(
-            public_id=minted.public_id,
-            digest=minted.digest,
-            hint=minted.hint,
-            name=f"key-{minted.public_id}",
-            tenant=project.tenant,
-            project=project,
-            **fields,
-        )
-        return key, minted.text
+        issued = issue_key(project=project, name=f"key-{minted.public_id}", minted=minted, **fields)
+        return issued.key, issued.text
 
-    def limit(self, **limits: int | None) -> None:
+    def limit(self, **limits: Unpack[KeyTerms]) -> None:
         """Set the key's limits."""
-        ApiKey.objects.filter(pk=self.key.pk).update(**limits)
+        change_key(key=self.key, **limits)
         time.sleep(0.7)  # every process follows within half a second and a little
 
     def price(self, input: str = "1", cached_input: str = "0.25", output: str = "4", **fields: Any) -> Price:

@@ -20,7 +20,7 @@ from headrace.console.confirmation import dialog, question
 from headrace.console.moment_filter import moment_filter
 from headrace.console.tenants.tenants import LIMITS
 from routing.models import Model
-from tenants.issuing import draft_key, find_key, revoke_key
+from tenants.api_keys import change_key, find_key, issue_key, revoke_key
 from tenants.models import ApiKey
 
 REVOKING = (
@@ -38,9 +38,6 @@ class FindKeyForm(BaseDialogForm):
 
 
 class KeyForm(forms.ModelForm):  # type: ignore[type-arg]
-    """Of a new key the text is minted, and kept for the one page that shows it."""
-
-    text = ""
     models = forms.MultipleChoiceField(
         required=False,
         widget=UnfoldAdminSelect2MultipleWidget,
@@ -59,11 +56,8 @@ class KeyForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
-        project = cleaned.get("project")
-        if self.instance._state.adding and project:
-            drafted, self.text = draft_key(project=project, name=cleaned.get("name", ""))
-            for column in ("public_id", "tenant_id", "digest", "hint"):
-                setattr(self.instance, column, getattr(drafted, column))
+        if self.instance._state.adding and (project := cleaned.get("project")):
+            self.instance.tenant_id = project.tenant_id
         return cleaned
 
 
@@ -110,18 +104,18 @@ class ApiKeyAdmin(ModelAdmin):
 
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
         if change:
-            # Named columns only: the drain writes last_used_at meanwhile.
-            obj.save(update_fields=[name for name in form.changed_data if name in form.fields])
+            change_key(key=obj, **{name: form.cleaned_data[name] for name in form.changed_data})
             return
-        obj.save(force_insert=True)
-        obj.minted_text = form.text  # type: ignore[attr-defined]  # for response_add; never stored
+        issued = issue_key(**form.cleaned_data)
+        obj.pk, obj.hint = issued.key.pk, issued.key.hint
+        obj.issued_text = issued.text  # type: ignore[attr-defined]  # for response_add; never stored
 
     def response_add(self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None) -> HttpResponse:
         """The one page that shows the key: the answer to the form itself, so that nothing keeps it."""
         context = self.admin_site.each_context(request) | {
             "title": f"Key {obj}",
             "key": obj,
-            "text": obj.minted_text,  # type: ignore[attr-defined]
+            "text": obj.issued_text,  # type: ignore[attr-defined]
             "opts": self.opts,
         }
         response = TemplateResponse(request, "admin/minted_key.html", context)
@@ -160,7 +154,7 @@ class ApiKeyAdmin(ModelAdmin):
             self, request, keys, action="revoke", title="Revoke these keys for good?", effect=REVOKING, button="Revoke"
         ):
             return asking
-        done = sum(revoke_key(key) for key in keys)
+        done = sum(revoke_key(key=key) for key in keys)
         self.message_user(request, f"{done} revoked. Streams already running finish.", messages.SUCCESS)
         return None
 
@@ -173,7 +167,7 @@ class ApiKeyAdmin(ModelAdmin):
     )
     def revoke_this(self, request: HttpRequest, form: Any, object_id: str) -> HttpResponse:
         key = self.get_object(request, object_id)
-        if key is not None and revoke_key(key):
+        if key is not None and revoke_key(key=key):
             self.message_user(request, f"{key} is revoked.", messages.SUCCESS)
         return refreshed()
 

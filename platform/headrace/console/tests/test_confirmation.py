@@ -15,7 +15,7 @@ from billing.budgets import counters
 from billing.drain import drain_all
 from billing.models import Budget, BudgetAdjustment
 from billing.tests.stream import append, connect, usage_event
-from tenants.issuing import rotate_key
+from tenants.api_keys import rotate_key
 from tenants.models import ApiKey, AuditEntry, Tenant
 from tenants.tests.cast import make_key, make_project, make_tenant
 
@@ -120,11 +120,11 @@ def found(alice: Client) -> Callable[[str], str]:
 
 def test_it_finds_a_leaked_key_of_any_tenant_by_its_text(found: Callable[[str], str], alice: Client) -> None:
     key = make_key(make_project(make_tenant("globex"), "web"), "prod")
-    first = rotate_key(key, hint=key.hint, overlap=timedelta())
+    first = rotate_key(key=key, hint=key.hint, overlap=timedelta())
     page = reverse("admin:tenants_apikey_change", args=[key.pk])
     assert found(f" {first} ") == page
     key = ApiKey.objects.get(pk=key.pk)
-    assert found(rotate_key(key, hint=key.hint, overlap=timedelta(hours=1))) == page
+    assert found(rotate_key(key=key, hint=key.hint, overlap=timedelta(hours=1))) == page
     assert found(first) == page  # rotated away, but still of this key
     assert found(first[:-1] + ("a" if first[-1] != "a" else "b")) == ""
     assert found("nonsense") == ""

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from headrace.gateway.tests.calling import Place
 from tenants import keys
+from tenants.api_keys import issue_key, revoke_key
 from tenants.models import Tenant
 
 
@@ -88,13 +89,9 @@ def test_it_takes_one_valid_key_however_the_scheme_is_written(site: Place) -> No
 
 def test_it_takes_a_key_whose_text_an_operator_chose(place: Place) -> None:
     text = "correct-horse-battery-staple-2026!"
-    adopted = keys.adopt(text)
-    project = place.world.project
-    project.keys.create(
-        public_id=adopted.public_id, digest=adopted.digest, hint=adopted.hint, name="chosen", tenant=project.tenant
-    )
+    issued = issue_key(project=place.world.project, name="chosen", minted=keys.adopt(text))
     place.wait_known(secret=text)
-    assert place.chat(secret=text).record["key"] == adopted.public_id
+    assert place.chat(secret=text).record["key"] == issued.key.public_id
 
 
 def test_it_refuses_dead_keys_and_logs_no_key_at_all(place: Place) -> None:
@@ -102,8 +99,10 @@ def test_it_refuses_dead_keys_and_logs_no_key_at_all(place: Place) -> None:
     world, now = place.world, timezone.now()
     globex = world.add_tenant("globex")
     Tenant.objects.filter(pk=globex.pk).update(suspended_at=now)
+    revoked, revoked_secret = world.add_key()
+    revoke_key(key=revoked)
     dead = {
-        "revoked": world.add_key(revoked_at=now)[1],
+        "revoked": revoked_secret,
         "expired": world.add_key(expires_at=now - timedelta(seconds=1))[1],
         "suspended": world.add_key(globex.projects.create(slug="app", name="App"))[1],
         "unknown": keys.mint().text,

@@ -23,5 +23,10 @@ class CeiledForm(forms.ModelForm):  # type: ignore[type-arg]
         return cleaned
 
     @property
+    def changes(self) -> dict[str, Any]:
+        """What the form changes, once it is valid, by field."""
+        return {name: self.cleaned_data[name] for name in self.changed_data}
+
+    @property
     def limits(self) -> list[forms.BoundField]:
         return [self[name] for name in LIMIT_FIELDS]

@@ -51,6 +51,7 @@ class KeyForm(CeiledForm):
         if not names:
             del self.fields["models"]
         if self.instance._state.adding:
+            self.instance.tenant = tenant
             self.fields["project"] = ProjectField(Project.objects.of(tenant).order_by("slug"), empty_label=None)
         else:
             del self.fields["project"]

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from headrace.portal.tests.cast import Cast, browser
 from tenants import keys
-from tenants.issuing import revoke_key
+from tenants.api_keys import revoke_key
 from tenants.models import ApiKey, AuditEntry, RetiredSecret
 from tenants.tests.cast import make_key
 
@@ -110,7 +110,7 @@ def test_it_finds_a_leaked_key_by_its_text_and_only_its_own_teams(cast: Cast) ->
     assert old not in found
     new = text_in(bob.post(f"/t/acme/keys/{key.pk}/rotate/", {"overlap": "3600", "hint": key.hint}).content.decode())
     assert "If it has leaked" in bob.post("/t/acme/keys/", {"text": old}).content.decode()
-    revoke_key(key)
+    revoke_key(key=key)
     assert "revoked already" in bob.post("/t/acme/keys/", {"text": new}).content.decode()
     for text in (keys.mint().text, "sk-hr-", "x" * 250):
         assert "has this text" in bob.post("/t/acme/keys/", {"text": text}).content.decode()
@@ -130,7 +130,7 @@ def test_it_shows_fifty_keys_at_a_time(cast: Cast) -> None:
 
 def test_it_says_that_a_key_was_revoked_since_the_page_was_opened(cast: Cast) -> None:
     key, bob = cast.acme.key, browser("bob")
-    revoke_key(key)
+    revoke_key(key=key)
     here = f"/t/acme/keys/{key.pk}/"
     for path, sent in (("", {"name": "late"}), ("rotate/", {"overlap": "0", "hint": key.hint}), ("revoke/", {})):
         page = bob.post(here + path, sent, follow=True).content.decode()

@@ -8,7 +8,7 @@ from engines.models import Pool
 from headrace.portal.tests.cast import Cast, browser
 from routing.models import Model, Route, Target
 from tenants import keys
-from tenants.issuing import revoke_key
+from tenants.api_keys import revoke_key
 from tenants.models import ApiKey, RetiredSecret
 
 
@@ -28,7 +28,7 @@ def test_it_lends_another_where_that_one_was_revoked(cast: Cast) -> None:
     bob = browser("bob")
     bob.post("/t/acme/playground/key/", {"project": "web"})
     revoked = ApiKey.objects.get(name__startswith="playground")
-    revoke_key(revoked)
+    revoke_key(key=revoked)
     text = bob.post("/t/acme/playground/key/", {"project": "web"}).json()["key"]
     assert keys.parse(text) != revoked.pk
 

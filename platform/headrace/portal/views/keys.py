@@ -10,7 +10,7 @@ from django.utils import timezone
 from headrace.portal.endpoint import api_base
 from headrace.portal.forms.keys import FindForm, KeyForm, RotateForm
 from headrace.portal.request import PortalRequest, asked
-from tenants.issuing import NotRotated, draft_key, find_key, revoke_key, rotate_key
+from tenants.api_keys import NotRotated, change_key, find_key, issue_key, revoke_key, rotate_key
 from tenants.models import ApiKey, Project
 
 PAGE = 50
@@ -48,13 +48,9 @@ def listing(request: PortalRequest) -> HttpResponse:
 
 def create(request: PortalRequest) -> HttpResponse:
     form = KeyForm(request.tenant, request.POST or None)
-    if request.method == "POST":
-        drafted, text = draft_key(project=Project(tenant=request.tenant), name="")
-        for column in ("public_id", "tenant_id", "digest", "hint"):
-            setattr(form.instance, column, getattr(drafted, column))
-        if form.is_valid():
-            key = form.save()
-            return _shown_once(request, key, text)
+    if request.method == "POST" and form.is_valid():
+        issued = issue_key(**form.cleaned_data)
+        return _shown_once(request, issued.key, issued.text)
     context = {"form": form, "has_projects": Project.objects.of(request.tenant).exists()}
     return render(request, "portal/key_new.html", context)
 
@@ -65,8 +61,7 @@ def one(request: PortalRequest, key: str) -> HttpResponse:
     if request.method == "POST" and row.is_revoked:
         return _too_late(request, row)
     if request.method == "POST" and form.is_valid():
-        # Named columns only: the ledger writes last_used_at meanwhile.
-        form.instance.save(update_fields=[name for name in form.changed_data if name in form.fields])
+        change_key(key=row, **form.changes)
         messages.success(request, f"{row.name} is saved. Every process obeys within a second.")
         return redirect("portal:keys-one", request.tenant.slug, row.pk)
     row = _key(request, key)  # as it is, not as a refused form would have it
@@ -82,7 +77,7 @@ def rotate(request: PortalRequest, key: str) -> HttpResponse:
     form = RotateForm(request.POST or None, initial={"hint": row.hint})
     if request.method == "POST" and form.is_valid():
         try:
-            text = rotate_key(row, hint=form.cleaned_data["hint"], overlap=form.span)
+            text = rotate_key(key=row, hint=form.cleaned_data["hint"], overlap=form.span)
         except NotRotated:
             return _too_late(request, row)
         old_until = timezone.now() + form.span if form.span else None
@@ -95,7 +90,7 @@ def revoke(request: PortalRequest, key: str) -> HttpResponse:
     if row.is_revoked:
         return _too_late(request, row)
     if request.method == "POST":
-        if revoke_key(row):
+        if revoke_key(key=row):
             messages.success(request, f"{row.name} is revoked. Streams that already run finish.")
         return redirect("portal:keys", request.tenant.slug)
     return render(request, "portal/key_revoke.html", {"key": row})

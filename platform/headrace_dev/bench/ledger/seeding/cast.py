@@ -9,6 +9,7 @@ from headrace_core import audit
 from headrace_dev.bench.ledger.seeding import belongings
 from headrace_dev.bench.ledger.seeding.size import Size
 from tenants import keys
+from tenants.api_keys import draft_key
 from tenants.models import ApiKey, Project, Tenant
 
 CURRENCIES = ("EUR", "USD")
@@ -73,10 +74,8 @@ def _keys(number: int, tenant: Tenant, count: int, share: float) -> list[Caller]
     rows, callers = [], []
     for place in range(count):
         project, minted = projects[place % len(projects)], keys.mint(f"seed{number:04d}{place:04d}")
-        row = ApiKey(public_id=minted.public_id, tenant=tenant, project=project, name=f"key-{place}")
-        row.digest, row.hint = minted.digest, minted.hint
-        row.concurrency = 100 if place % 4 == 0 else None
-        rows.append(row)
+        concurrency = 100 if place % 4 == 0 else None
+        rows.append(draft_key(project=project, name=f"key-{place}", minted=minted, concurrency=concurrency))
         callers.append(Caller(tenant, project.slug, minted.public_id, share / (place + 2)))
     ApiKey.objects.bulk_create(rows)
     return callers
