@@ -3,30 +3,25 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 from django.utils import timezone
 
 from headrace_core.writes import Overtaken, check_names, check_row, transactional
 from tenants import keys
 from tenants.keys import MintedKey
+from tenants.limits import LimitValues
 from tenants.models import ApiKey, Project, RetiredSecret
 
 MOST_RETIRED = 5  # every process has them in memory
 
 
-class KeyTerms(TypedDict, total=False):
+class KeyTerms(LimitValues, total=False):
     """What a key may do; what is left out is the model's default, or stays. None: no limit, no end."""
 
     models: Sequence[str]
     priority: str
     expires_at: datetime | None
-    requests_per_minute: int | None
-    input_tokens_per_minute: int | None
-    output_tokens_per_minute: int | None
-    concurrency: int | None
-    max_prompt_tokens: int | None
-    max_output_tokens: int | None
 
 
 class KeyChanges(KeyTerms, total=False):

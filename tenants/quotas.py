@@ -5,11 +5,7 @@ A tenant's own figure, set by an operator (`manage.py quotas`), goes before the 
 of the configuration: as IntegrityError of the constraint CONSTRAINT. What there was before a quota was lowered stays.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-from django.db import IntegrityError, connection, router, transaction
-from django.forms import Form
+from django.db import IntegrityError, connection, transaction
 
 from tenants.models.quota import Quota
 
@@ -40,19 +36,6 @@ def refusal(error: IntegrityError) -> str | None:
     diagnostics = getattr(error.__cause__, "diag", None)
     is_ours = getattr(diagnostics, "constraint_name", None) == CONSTRAINT
     return str(diagnostics.message_primary) if diagnostics is not None and is_ours else None
-
-
-@contextmanager
-def refusals_to(form: Form) -> Iterator[None]:
-    """What is written within, in a savepoint, may be refused for a quota: this is then an error of the form."""
-    try:
-        with transaction.atomic(using=router.db_for_write(Quota)):
-            yield
-    except IntegrityError as error:
-        said = refusal(error)
-        if said is None:
-            raise
-        form.add_error(None, said)
 
 
 @transaction.atomic

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable
 from typing import Any
 
+from billing.budgets.terms import TERMS, add_budget, change_budget, draft_budget
 from billing.models import Budget, SetBy
 from headrace.apply.entries import Entry
 from headrace.apply.plan import Plan
@@ -38,19 +39,25 @@ class Budgets:
             hint = near(model, self._models)
             plan.problems.add(entry.line_of("model"), f'{label}: there is no model "{model}"{hint}')
             return
+        is_new = budget is None
         if budget is None:
             if "amount" not in entry.given:
                 if not any(problem.line == entry.line for problem in plan.problems.found):  # else it could not be read
                     plan.problems.add(entry.line, f"{label} wants an amount")
                 return
-            budget = Budget(tenant_id=tenant, name=entry.name, **scope)
+            budget = draft_budget(tenant=tenant, name=entry.name, project=scope["project"], key=scope["key"])
         else:
             for name in _FIXED:
                 if (wanted | scope).get(name, getattr(budget, name)) != getattr(budget, name):
                     text = f"{label}: its {name} never changes; give another budget another name"
                     plan.problems.add(entry.line_of(name), text)
                     return
-        plan.put(budget, entry, label, wanted)
+        if (change := plan.put(budget, entry, label, wanted)) is None:
+            return
+        if is_new:
+            change.call(add_budget, tenant=tenant, name=entry.name, **scope, **wanted)
+        else:
+            change.call(change_budget, budget=budget, **{name: wanted[name] for name in change.fields & TERMS})
 
 
 def written(budgets: Iterable[Budget], *, project: str = "", key: str = "") -> Document:

@@ -18,6 +18,7 @@ from headrace.apply.sections import DOCUMENT
 from headrace.apply.tenants import plan_tenants
 from headrace_core import audit
 from headrace_core.config_lock import lock_configuration
+from headrace_core.writes import WriteError
 from routing.models import Model
 from tenants import quotas
 
@@ -89,8 +90,13 @@ def _write(plan: Plan, source: str) -> None:
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # here, where it can be told, and not at the commit
             cursor.execute("SET CONSTRAINTS ALL DEFERRED")
         tell_starts(plan.changes)
+    except WriteError as error:
+        raise ApplyError(source, [_problem(change, str(error))]) from error
     except (DataError, IntegrityError) as error:
         said = quotas.refusal(error) if isinstance(error, IntegrityError) else None
         said = said or f"the database refuses it: {str(error).splitlines()[0]}"
-        problem = Problem(1, said) if change is None else Problem(change.line, f"{change.label}: {said}")
-        raise ApplyError(source, [problem]) from error
+        raise ApplyError(source, [_problem(change, said)]) from error
+
+
+def _problem(change: Change | None, said: str) -> Problem:
+    return Problem(1, said) if change is None else Problem(change.line, f"{change.label}: {said}")

@@ -1,7 +1,6 @@
 """Planning API keys."""
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from django.utils import timezone
@@ -99,15 +98,14 @@ def _plan_key(
         plan.problems.add(entry.line_of("secret"), f"{label}: another key has this secret")
     if (change := plan.put(key, entry, label, fields)) is None:
         return key
-    change.saves = []
     if is_new:
-        change.verbs.append(partial(issue_key, project=project, name=name, minted=minted, **fields))
+        change.call(issue_key, project=project, name=name, minted=minted, **fields)
         return key
     changes = {name: fields[name] for name in change.fields & CHANGES}
     if changes or minted:
-        change.verbs.append(partial(change_key, key=key, minted=minted, **changes))
+        change.call(change_key, key=key, minted=minted, **changes)
     if "revoked_at" in change.fields:
-        change.verbs.append(partial(revoke_key, key=key))
+        change.call(revoke_key, key=key)
     return key
 
 

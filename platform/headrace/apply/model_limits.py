@@ -9,6 +9,7 @@ from headrace.apply import reader
 from headrace.apply.entries import Entry
 from headrace.apply.plan import Plan
 from headrace.apply.problems import Problems, near
+from tenants.limits import add_model_limits, draft_model_limits, set_limits
 from tenants.models import LIMIT_FIELDS, ModelLimits
 
 Document = dict[str, Any]
@@ -47,8 +48,14 @@ class ModelLimitsOf:
                 hint = near(model, self._models)
                 plan.problems.add(entry.line_of(FIELD), f'{entry.label}: there is no model "{model}"{hint}')
                 continue
-            row = row or ModelLimits(tenant_id=tenant, project=project, key=key, model=model)
-            plan.put(row, entry, label, limits)
+            scope = {"tenant": tenant, "project": project, "key": key, "model": model}
+            change = plan.put(row or draft_model_limits(**scope), entry, label, limits)
+            if change is None:
+                continue
+            if row is None:
+                change.call(add_model_limits, **scope, **limits)
+            else:
+                change.call(set_limits, holder=row, **{name: limits[name] for name in change.fields})
 
 
 def written(rows: Iterable[ModelLimits], *, project: str = "", key: str = "") -> Document:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.db import models
@@ -49,6 +50,11 @@ class Change:
             shown = [f"{d.field}={d.after}" for d in self.differences]
             return " ".join(["+", self.label, *shown])
         return f"~ {self.label}: " + ", ".join(f"{d.field} {d.before} -> {d.after}" for d in self.differences)
+
+    def call(self, verb: Callable[..., object], **arguments: Any) -> None:
+        """Write it by the domain's verb, when it is written, instead of saving the planned row."""
+        self.saves = []
+        self.verbs.append(partial(verb, **arguments))
 
     def write(self) -> None:
         for row in self.deletes:

@@ -58,6 +58,10 @@ class AskingAdmin(ModelAdmin):
         if change and now is None:
             raise Http404  # deleted since the form was read: saving would make it anew
         form.before = None if now is None else self.state_of(now)
+        self.write(request, obj, form, change)
+
+    def write(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Write the row; on `obj` is then what was written."""
         super().save_model(request, obj, form, change)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:

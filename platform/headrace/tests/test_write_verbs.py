@@ -13,8 +13,11 @@ ROOT: Path = settings.ROOT
 FACES = [ROOT / "platform" / "headrace" / name for name in ("portal", "console", "apply", "stack", "management")]
 VERBS = {
     "tenants.api_keys": {"issue_key", "change_key", "rotate_key", "revoke_key"},
+    "tenants.limits": {"set_limits", "add_model_limits", "remove_model_limits"},
+    "billing.budgets.terms": {"add_budget", "change_budget", "remove_budget"},
+    "billing.budgets.webhooks": {"add_webhook", "change_webhook", "remove_webhook", "send_test"},
 }
-VERBED = {"ApiKey"}
+VERBED = {"ApiKey", "ModelLimits", "Budget", "WebhookEndpoint"}
 _WRITES = {"create", "bulk_create", "get_or_create", "update_or_create", "update", "delete"}
 
 

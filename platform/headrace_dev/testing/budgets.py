@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db import connection
 
 from billing.budgets import counters as budgets
+from billing.budgets import terms
 from billing.models import Budget
 from headrace_dev.testing.world import World
 from tenants.meters import counters
@@ -39,7 +40,8 @@ def kept(seconds: float = 0.2, *, patience: float = 0) -> Iterator[None]:
 
 
 def add_budget(world: World, amount: object, name: str = "monthly", **fields: Any) -> Budget:
-    return Budget.objects.create(**{"tenant": world.tenant, "name": name, "amount": Decimal(str(amount))} | fields)
+    tenant = fields.pop("tenant", world.tenant)
+    return terms.add_budget(tenant=tenant.pk, name=name, amount=Decimal(str(amount)), **fields)
 
 
 def counter(client: "redis.Redis", budget: Budget) -> Counter:

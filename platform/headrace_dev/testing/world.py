@@ -15,7 +15,8 @@ from engines.models import Pool, Replica
 from headrace_dev.testing.web import WebProcess
 from routing.models import Model, Route, Target
 from tenants import keys
-from tenants.api_keys import KeyTerms, change_key, issue_key
+from tenants.api_keys import issue_key
+from tenants.limits import LimitValues, set_limits
 from tenants.meters import holds
 from tenants.models import ApiKey, Project, Tenant
 
@@ -54,9 +55,9 @@ class World:
         issued = issue_key(project=project, name=f"key-{minted.public_id}", minted=minted, **fields)
         return issued.key, issued.text
 
-    def limit(self, **limits: Unpack[KeyTerms]) -> None:
+    def limit(self, **limits: Unpack[LimitValues]) -> None:
         """Set the key's limits."""
-        change_key(key=self.key, **limits)
+        set_limits(holder=self.key, **limits)
         time.sleep(0.7)  # every process follows within half a second and a little
 
     def price(self, input: str = "1", cached_input: str = "0.25", output: str = "4", **fields: Any) -> Price:

@@ -1,6 +1,5 @@
 """The operators' pages on budgets: how each stands, who was told of what, and where alerts are posted to."""
 
-import secrets as random
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -20,6 +19,8 @@ from unfold.views import ChangeList
 
 from billing.budgets.balances import Standing, standings
 from billing.budgets.changing import reset_budget
+from billing.budgets.terms import add_budget, change_budget, check_scope, remove_budget
+from billing.budgets.webhooks import add_webhook, change_webhook, check_address, remove_webhook
 from billing.models import Budget, BudgetAdjustment, BudgetAlert, Notice, WebhookEndpoint
 from headrace.console.billing.budget_changes import asked_of, budget_state, scope_of
 from headrace.console.cells import number
@@ -27,8 +28,9 @@ from headrace.console.confirmation import question, reason_of
 from headrace.console.growing_lists import GrowingList
 from headrace.console.money_cells import cost, total
 from headrace.console.saving import Asked, AskingAdmin, State
-from headrace_core import audit, sealing
-from tenants.models import ApiKey, Project
+from headrace.form_errors import invalid_to
+from headrace_core import audit
+from headrace_core.writes import InvalidWrite
 
 SCOPE = ("tenant", "name", "project", "key", "model", "period")
 STATES = {"fine": "success", "warned": "warning", "used up": "danger", "rebuilding": "info", "off": "info"}
@@ -41,11 +43,9 @@ class BudgetForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
-        tenant = cleaned.get("tenant")
-        if tenant and (slug := cleaned.get("project")) and not Project.objects.of(tenant).filter(slug=slug).exists():
-            self.add_error("project", "The tenant has no such project.")
-        if tenant and (key := cleaned.get("key")) and not ApiKey.objects.of(tenant).filter(pk=key).exists():
-            self.add_error("key", "The tenant has no such key.")
+        if tenant := cleaned.get("tenant"):
+            with invalid_to(self):
+                check_scope(tenant=tenant.pk, project=cleaned.get("project", ""), key=cleaned.get("key", ""))
         return cleaned
 
 
@@ -97,6 +97,20 @@ class BudgetAdmin(AskingAdmin):
 
     def asks(self, row: Budget, before: State | None) -> Asked:
         return asked_of(row, before)
+
+    def write(self, request: HttpRequest, obj: Budget, form: Any, change: bool) -> None:
+        if change:
+            change_budget(budget=obj, **{name: form.cleaned_data[name] for name in form.changed_data})
+            return
+        added = add_budget(**form.cleaned_data | {"tenant": obj.tenant_id})
+        obj.pk, obj.thresholds = added.pk, added.thresholds
+
+    def delete_model(self, request: HttpRequest, obj: Budget) -> None:
+        remove_budget(budget=obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Budget]) -> None:
+        for budget in queryset:
+            remove_budget(budget=budget)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[BudgetList]:
         return BudgetList
@@ -250,8 +264,24 @@ class NoticeAdmin(GrowingList):
         return notice.state
 
 
+class WebhookForm(forms.ModelForm):  # type: ignore[type-arg]
+    class Meta:
+        model = WebhookEndpoint
+        fields = ("tenant", "enabled", "url")
+
+    def clean_url(self) -> str:
+        url: str = self.cleaned_data["url"]
+        if "url" in self.changed_data:
+            try:
+                check_address(url=url)
+            except InvalidWrite as invalid:
+                raise forms.ValidationError(str(invalid)) from None
+        return url
+
+
 @admin.register(WebhookEndpoint)
 class WebhookEndpointAdmin(ModelAdmin):
+    form = WebhookForm
     list_display = ("url", "tenant", "enabled", "created_at")
     list_filter = (("tenant", AutocompleteSelectFilter), "enabled")
     list_filter_submit = True
@@ -265,10 +295,14 @@ class WebhookEndpointAdmin(ModelAdmin):
         return allowed and obj is not None and not Notice.objects.filter(endpoint=obj).exists()
 
     def save_model(self, request: HttpRequest, obj: WebhookEndpoint, form: Any, change: bool) -> None:
-        if not change:
-            secret = random.token_urlsafe(32)
-            obj.secret = sealing.seal(secret)
-            self.message_user(
-                request, f"Shown once: the secret that signs what is posted there is {secret}", messages.WARNING
-            )
-        super().save_model(request, obj, form, change)
+        if change:
+            change_webhook(webhook=obj, **{name: form.cleaned_data[name] for name in form.changed_data})
+            return
+        added = add_webhook(tenant=obj.tenant_id, url=obj.url, enabled=obj.enabled)
+        obj.pk = added.webhook.pk
+        self.message_user(
+            request, f"Shown once: the secret that signs what is posted there is {added.secret}", messages.WARNING
+        )
+
+    def delete_model(self, request: HttpRequest, obj: WebhookEndpoint) -> None:
+        remove_webhook(webhook=obj)

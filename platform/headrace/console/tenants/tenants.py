@@ -19,6 +19,7 @@ from headrace.console.cells import number, refreshed
 from headrace.console.confirmation import dialog, question
 from headrace.console.growing_lists import GrowingList
 from headrace.console.moment_filter import moment_filter
+from tenants.limits import add_model_limits, remove_model_limits, set_limits
 from tenants.models import LIMIT_FIELDS, ApiKey, AuditEntry, Member, ModelLimits, Project, Tenant
 from tenants.suspension import resume_tenant, suspend_tenant
 
@@ -204,6 +205,20 @@ class ModelLimitsAdmin(ModelAdmin):
 
     def get_readonly_fields(self, request: HttpRequest, obj: ModelLimits | None = None) -> tuple[str, ...]:
         return ("tenant", "model", "project", "key") if obj else ()
+
+    def save_model(self, request: HttpRequest, obj: ModelLimits, form: Any, change: bool) -> None:
+        if change:
+            set_limits(holder=obj, **{name: form.cleaned_data[name] for name in form.changed_data})
+            return
+        limits = {name: form.cleaned_data[name] for name in LIMIT_FIELDS}
+        obj.pk = add_model_limits(tenant=obj.tenant_id, model=obj.model, project=obj.project, key=obj.key, **limits).pk
+
+    def delete_model(self, request: HttpRequest, obj: ModelLimits) -> None:
+        remove_model_limits(row=obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[ModelLimits]) -> None:
+        for row in queryset:
+            remove_model_limits(row=row)
 
 
 @admin.register(Member)

@@ -8,6 +8,7 @@ from django import forms
 from django.utils import timezone
 
 from billing.amounts import plain
+from billing.budgets.terms import add_budget, change_budget
 from billing.models import Budget, SetBy
 from headrace.portal.forms.scope import ScopeFields
 from tenants.models import Tenant
@@ -102,9 +103,6 @@ class BudgetForm(ScopeFields, forms.ModelForm):  # type: ignore[type-arg]
             raise forms.ValidationError("There is a budget of this short name.")
         return name
 
-    def clean_thresholds(self) -> list[int]:
-        return sorted(set(self.cleaned_data["thresholds"]))
-
     def clean_extra_until(self) -> datetime | None:
         until: datetime | None = self.cleaned_data["extra_until"]
         if until is not None and until <= timezone.now() and "extra_until" in self.changed_data:
@@ -125,10 +123,9 @@ class BudgetForm(ScopeFields, forms.ModelForm):  # type: ignore[type-arg]
         return cleaned
 
     def write(self) -> Budget:
-        """Save. Named columns only: the portal may write no other."""
-        if self.instance._state.adding:
-            self.instance.save(force_insert=True)
-        else:
-            self.instance.save(update_fields=[*TERMS, "enabled"])
         budget: Budget = self.instance
+        said: Any = self.cleaned_data
+        if budget._state.adding:
+            return add_budget(tenant=self.tenant.pk, set_by=SetBy.TENANT, **said)
+        change_budget(budget=budget, **said)
         return budget

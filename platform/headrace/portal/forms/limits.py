@@ -6,6 +6,7 @@ from django import forms
 
 from headrace.portal.forms.ceilings import CeiledForm
 from headrace.portal.forms.scope import ScopeFields
+from tenants.limits import add_model_limits, set_limits
 from tenants.models import LIMIT_FIELDS, ModelLimits, Tenant
 
 
@@ -51,9 +52,9 @@ class ModelLimitsForm(ScopeFields, CeiledForm):
         return cleaned
 
     def write(self) -> ModelLimits:
-        if self.instance._state.adding:
-            self.instance.save(force_insert=True)
-        else:
-            self.instance.save(update_fields=LIMIT_FIELDS)
-        limits: ModelLimits = self.instance
-        return limits
+        row: ModelLimits = self.instance
+        limits: Any = {name: self.cleaned_data[name] for name in LIMIT_FIELDS}
+        if row._state.adding:
+            return add_model_limits(tenant=self.tenant.pk, model=row.model, project=row.project, key=row.key, **limits)
+        set_limits(holder=row, **limits)
+        return row

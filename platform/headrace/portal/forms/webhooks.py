@@ -5,8 +5,9 @@ from typing import Any
 from django import forms
 from django.core.validators import URLValidator
 
-from billing.budgets.outgoing import NotAllowed, check_url
+from billing.budgets.webhooks import check_address
 from billing.models import WebhookEndpoint
+from headrace_core.writes import InvalidWrite
 from tenants.models import Tenant
 
 
@@ -27,9 +28,9 @@ class WebhookForm(forms.Form):
     def clean_url(self) -> str:
         url: str = self.cleaned_data["url"]
         try:
-            check_url(url)
-        except NotAllowed as error:
-            raise forms.ValidationError(f"{str(error)[:1].upper()}{str(error)[1:]}.") from None
+            check_address(url=url)
+        except InvalidWrite as invalid:
+            raise forms.ValidationError(str(invalid)) from None
         if WebhookEndpoint.objects.filter(tenant=self.tenant, url=url).exists():
             raise forms.ValidationError("Alerts go there already.")
         return url

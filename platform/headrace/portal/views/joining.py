@@ -11,11 +11,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
+from headrace.form_errors import refusals_to
 from headrace.portal.forms.joining import NewPasswordForm
 from headrace_core import audit
 from tenants import inviting
 from tenants.models import Invitation
-from tenants.quotas import refusals_to
 
 
 def join(request: HttpRequest, token: str) -> HttpResponse:

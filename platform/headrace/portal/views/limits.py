@@ -11,6 +11,7 @@ from headrace.portal.access import May
 from headrace.portal.denials import Refused, set_by_operator
 from headrace.portal.forms.limits import ModelLimitsForm
 from headrace.portal.request import PortalRequest
+from tenants.limits import remove_model_limits
 from tenants.models import LIMIT_FIELDS, ApiKey, ModelLimits, Project, Tenant
 
 MOST = 200  # rows of one table
@@ -53,7 +54,7 @@ def remove(request: PortalRequest, limits: int) -> HttpResponse:
     row = _limits(request, limits)
     if row.ceilings:  # an operator set some of them
         raise _set_by_operator(request, row)
-    row.delete()
+    remove_model_limits(row=row)
     messages.success(request, f"The limits for {row.model} are gone. Those for all models hold on.")
     return redirect("portal:budgets-limits", request.tenant.slug)
 

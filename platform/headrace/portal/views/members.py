@@ -13,13 +13,13 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
+from headrace.form_errors import refusals_to
 from headrace.portal.access import TABLE, roles_given_by
 from headrace.portal.forms.members import InviteForm, RoleForm
 from headrace.portal.letters import send_invitation
 from headrace.portal.request import PortalRequest
 from tenants import inviting
 from tenants.models import Invitation, Member, Role
-from tenants.quotas import refusals_to
 
 log = logging.getLogger("headrace.portal")
 

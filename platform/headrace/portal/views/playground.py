@@ -7,11 +7,11 @@ from django.http import HttpResponse, JsonResponse
 from django.shortcuts import render
 
 from billing.models import Price
+from headrace.form_errors import refusals_to
 from headrace.portal.playing import LIFE, playground_key
 from headrace.portal.request import PortalRequest, asked, sent
 from headrace.portal.views.models import offers_of, usual
 from tenants.models import Project
-from tenants.quotas import refusals_to
 
 
 def playground(request: PortalRequest) -> HttpResponse:

@@ -1,16 +1,14 @@
 """Webhooks: where alerts are posted to, what became of each, and a test."""
 
-import secrets as random
-
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 
+from billing.budgets.webhooks import add_webhook, change_webhook, remove_webhook, send_test
 from billing.models import Delivery, Notice, WebhookEndpoint
+from headrace.form_errors import refusals_to
 from headrace.portal.forms.webhooks import WebhookForm
 from headrace.portal.request import PortalRequest
-from headrace_core import sealing
-from tenants.quotas import refusals_to
 
 PAGE = 50
 CHECK = """\
@@ -33,39 +31,32 @@ def create(request: PortalRequest) -> HttpResponse:
     """The secret is in the answer to the form and nowhere else: it is stored sealed, to sign with."""
     form = WebhookForm(request.tenant, request.POST or None)
     if request.method == "POST" and form.is_valid():
-        secret = random.token_urlsafe(32)
-        url = form.cleaned_data["url"]
         with refusals_to(form):
-            endpoint = WebhookEndpoint.objects.create(tenant=request.tenant, url=url, secret=sealing.seal(secret))
+            added = add_webhook(tenant=request.tenant.pk, url=form.cleaned_data["url"])
         if not form.errors:
-            context = {"endpoint": endpoint, "secret": secret, "check": CHECK}
+            context = {"endpoint": added.webhook, "secret": added.secret, "check": CHECK}
             return render(request, "portal/budget_webhook_made.html", context)
     return render(request, "portal/budget_webhook_new.html", {"form": form})
 
 
 def test(request: PortalRequest, webhook: int) -> HttpResponse:
-    """Put a test on its way, as an alert would go; one at a time."""
-    endpoint = _endpoint(request, webhook)
-    waiting = Notice.objects.filter(endpoint=endpoint, alert=None, state=Delivery.WAITING)
-    if waiting.exists():
-        messages.info(request, "A test is on its way already.")
-    else:
-        Notice.objects.bulk_create([Notice(tenant=request.tenant, endpoint=endpoint)], ignore_conflicts=True)
+    if send_test(webhook=_endpoint(request, webhook)):
         messages.success(request, "A test is on its way: what became of it is below within seconds.")
+    else:
+        messages.info(request, "A test is on its way already.")
     return redirect("portal:budgets-webhooks", request.tenant.slug)
 
 
 def switch(request: PortalRequest, webhook: int) -> HttpResponse:
     endpoint = _endpoint(request, webhook)
-    endpoint.enabled = request.POST.get("enabled") == "1"
-    endpoint.save(update_fields=["enabled"])
+    change_webhook(webhook=endpoint, enabled=request.POST.get("enabled") == "1")
     messages.success(request, f"{endpoint.url} is {'told again' if endpoint.enabled else 'told of nothing for now'}.")
     return redirect("portal:budgets-webhooks", request.tenant.slug)
 
 
 def remove(request: PortalRequest, webhook: int) -> HttpResponse:
     endpoint = _endpoint(request, webhook)
-    endpoint.delete()
+    remove_webhook(webhook=endpoint)
     messages.success(request, f"{endpoint.url} is removed, and what was sent there with it.")
     return redirect("portal:budgets-webhooks", request.tenant.slug)
 
