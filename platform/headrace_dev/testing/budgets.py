@@ -14,6 +14,7 @@ from django.db import connection
 from billing.budgets import counters as budgets
 from billing.budgets import terms
 from billing.models import Budget
+from headrace_dev.testing.invariants import eventually
 from headrace_dev.testing.world import World
 from tenants.meters import counters
 from tenants.meters.counters import Counter
@@ -42,6 +43,17 @@ def kept(seconds: float = 0.2, *, patience: float = 0) -> Iterator[None]:
 def add_budget(world: World, amount: object, name: str = "monthly", **fields: Any) -> Budget:
     tenant = fields.pop("tenant", world.tenant)
     return terms.add_budget(tenant=tenant.pk, name=name, amount=Decimal(str(amount)), **fields)
+
+
+def wait_counted(*wanted: Budget) -> None:
+    """Wait until each budget's present window has its counter; `kept` makes them."""
+    with redis.Redis.from_url(settings.REDIS_URL) as client:
+
+        def are_counted() -> bool:
+            keys = [part.key for part in budgets.current(wanted, datetime.now(UTC))]
+            return counters.is_trusted(client, counters.run_id(client)) and None not in counters.read(client, keys)
+
+        eventually(are_counted)
 
 
 def counter(client: "redis.Redis", budget: Budget) -> Counter:

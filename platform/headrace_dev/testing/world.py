@@ -3,7 +3,7 @@
 import secrets
 import time
 from decimal import Decimal
-from typing import Any, Unpack
+from typing import Any
 
 import httpx
 import redis
@@ -16,9 +16,10 @@ from headrace_dev.testing.web import WebProcess
 from routing.models import Model, Route, Target
 from tenants import keys
 from tenants.api_keys import issue_key
-from tenants.limits import LimitValues, set_limits
 from tenants.meters import holds
 from tenants.models import ApiKey, Project, Tenant
+
+_http = httpx.Client(trust_env=False)  # making one costs more than a request
 
 
 class World:
@@ -33,6 +34,7 @@ class World:
         upstream_model: str = "scripted",
         context_window: int = 100_000,
     ) -> None:
+        self.webs: dict[WebProcess, None] = {}  # those that know the world, in order
         self.name = f"w{secrets.token_hex(5)}"
         self.model = f"model-{self.name}"
         pool = Pool.objects.create(name=self.name, engine=engine, model=upstream_model)
@@ -55,19 +57,14 @@ class World:
         issued = issue_key(project=project, name=f"key-{minted.public_id}", minted=minted, **fields)
         return issued.key, issued.text
 
-    def limit(self, **limits: Unpack[LimitValues]) -> None:
-        """Set the key's limits."""
-        set_limits(holder=self.key, **limits)
-        time.sleep(0.7)  # every process follows within half a second and a little
-
     def price(self, input: str = "1", cached_input: str = "0.25", output: str = "4", **fields: Any) -> Price:
-        """A new price of the model, in force from now on."""
+        """Set a price of the model, in force from now on; wait until the web processes that know the world follow."""
         price = Price.objects.create(
             **{"model": self.model, "currency": self.tenant.currency}
             | {"input": Decimal(input), "cached_input": Decimal(cached_input), "output": Decimal(output)}
             | fields
         )
-        time.sleep(0.7)
+        self.wait_followed()
         return price
 
     def headers(self, secret: str | None = None) -> dict[str, str]:
@@ -77,11 +74,12 @@ class World:
         return {"model": self.model, "messages": [{"role": "user", "content": content}], **fields}
 
     def wait_known(self, *webs: WebProcess, secret: str | None = None) -> "World":
-        """Wait until each web process knows the world's key and model."""
+        """Wait until each web process knows the world's key and model; what changes later is awaited there too."""
+        self.webs.update(dict.fromkeys(webs))
         deadline = time.monotonic() + 5
         for web in webs:
             while True:
-                answer = httpx.get(f"{web.url}/v1/models", headers=self.headers(secret), trust_env=False)
+                answer = _http.get(f"{web.url}/v1/models", headers=self.headers(secret))
                 if answer.status_code == 200 and self.model in answer.text:
                     break
                 assert time.monotonic() < deadline, answer.text
@@ -89,9 +87,13 @@ class World:
         return self
 
     def wait_followed(self, *webs: WebProcess) -> None:
-        """Wait until each web process knows what was written so far: changes are followed in their order."""
-        _, secret = self.add_key()
-        self.wait_known(*webs, secret=secret)
+        """Wait until each web process (all that know the world, unless some are given) knows what was written so far.
+
+        Changes are followed in their order, so a process that knows a new key knows all before it.
+        """
+        if webs := webs or tuple(self.webs):
+            _, secret = self.add_key()
+            self.wait_known(*webs, secret=secret)
 
 
 def drained(client: "redis.Redis") -> None:

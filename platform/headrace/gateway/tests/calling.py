@@ -130,6 +130,7 @@ class Place:
         """The same world, asked at another web process."""
         other = copy.copy(self)
         other.web = web
+        self.world.webs[web] = None
         return other
 
     @transaction.atomic  # known with its target, or not at all

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from billing.models import Budget
 from headrace.gateway.tests.calling import Answer, Place
-from headrace_dev.testing.budgets import add_budget, counter, kept, on_record
+from headrace_dev.testing.budgets import add_budget, counter, kept, on_record, wait_counted
 from headrace_dev.testing.upstream import prompt
 from headrace_dev.testing.world import at_rest, drained
 from tenants.models import ApiKey
@@ -39,9 +39,8 @@ class Pair:
         self._number += 1
         key, secret = self.world.add_key()
         budget = add_budget(self.world, amount, f"b{self._number}", key=key.public_id, **fields)
-        for place in (self.place, self.other):
-            place.wait_known(secret=secret)
-        time.sleep(0.5)  # the counter
+        self.world.wait_followed()
+        wait_counted(budget)
         return budget, secret
 
     def at_once(self, number: int, content: str, secret: str, **fields: Any) -> list[Answer]:

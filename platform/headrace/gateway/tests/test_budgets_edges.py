@@ -15,7 +15,7 @@ from billing.ledger_check.registry import CHECKS
 from billing.models import Budget
 from headrace.gateway.tests.calling import Place
 from headrace.stack import ports
-from headrace_dev.testing.budgets import add_budget, counter, kept, on_record
+from headrace_dev.testing.budgets import add_budget, counter, kept, on_record, wait_counted
 from headrace_dev.testing.upstream import ScriptedUpstream, prompt
 from headrace_dev.testing.world import at_rest, drained
 
@@ -33,8 +33,8 @@ def budget_of(place: Place, amount: object, name: str, **fields: object) -> tupl
     """A budget of a new key, and the key's text."""
     key, secret = place.world.add_key()
     budget = add_budget(place.world, amount, name, key=key.public_id, **fields)
-    place.wait_known(secret=secret)
-    time.sleep(0.5)  # the counter
+    place.world.wait_followed()
+    wait_counted(budget)
     return budget, secret
 
 
@@ -114,8 +114,9 @@ def test_a_max_tokens_that_nobody_named_is_cut_to_what_is_left(place: Place, amo
     """Of the tightest of several. One that the client named is refused: it is the client's to ask for less."""
     place.world.price(input="0", cached_input="0", output=PER_TOKEN)
     budget, secret = budget_of(place, amount, f"cut-{asked}")
-    add_budget(place.world, amount + 1, f"wider-{asked}", key=budget.key)
-    time.sleep(0.5)
+    wider = add_budget(place.world, amount + 1, f"wider-{asked}", key=budget.key)
+    place.world.wait_followed()
+    wait_counted(wider)
     place.upstream.reset()
     answer = place.chat(secret=secret)
     assert answer.status == 200, answer.raw
@@ -137,7 +138,8 @@ def test_it_may_be_deleted_while_requests_hold_from_it(place: Place, valkey: "re
     place.world.price(input="0", cached_input="0", output=PER_TOKEN)
     budget, secret = budget_of(place, 1000, "gone")
     other = add_budget(place.world, 10_000, "stays", project="app", period="total")
-    time.sleep(1)
+    place.world.wait_followed()
+    wait_counted(other)
     before = counter(valkey, other).spent
     [part] = budgets.current([budget], datetime.now(UTC))
     answers = []

@@ -1,6 +1,5 @@
 """An upstream that gives more than max_tokens, or says that it did: a hard budget is charged no more than it held."""
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +8,7 @@ import redis
 
 from billing.models import Budget
 from headrace.gateway.tests.calling import Place
-from headrace_dev.testing.budgets import add_budget, counter, kept
+from headrace_dev.testing.budgets import add_budget, counter, kept, wait_counted
 from headrace_dev.testing.upstream import ScriptedUpstream
 from headrace_dev.testing.world import at_rest
 
@@ -37,8 +36,8 @@ def budget(place: Place) -> tuple[Budget, str, str]:
     place.world.price(model=model, input="0", cached_input="0", output="1000000")
     key, secret = place.world.add_key()
     found = add_budget(place.world, 25, f"over-{model[-6:]}", key=key.public_id)
-    place.wait_known(model, secret=secret)
-    time.sleep(0.7)  # the counter
+    place.world.wait_followed()
+    wait_counted(found)
     return found, secret, model
 
 

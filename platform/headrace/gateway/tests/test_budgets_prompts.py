@@ -1,7 +1,6 @@
 """Prompts of more tokens than they look like, many at once, at a provider that counts for nobody: within the budget."""
 
 import base64
-import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +10,7 @@ import redis
 
 from billing.models import Budget
 from headrace.gateway.tests.calling import Answer, Place
-from headrace_dev.testing.budgets import add_budget, counter, kept, on_record
+from headrace_dev.testing.budgets import add_budget, counter, kept, on_record, wait_counted
 from headrace_dev.testing.invariants import eventually
 from headrace_dev.testing.upstream import prompt
 from headrace_dev.testing.world import at_rest, drained
@@ -44,7 +43,7 @@ def budget_of(sites: dict[str, Place], model: str, amount: int, name: str, **fie
     for site in sites.values():
         site.wait_known(model, secret=secret)
         eventually(lambda site=site: site.chat(secret=secret).status != 503)  # type: ignore[misc]
-    time.sleep(0.5)  # the counter
+    wait_counted(budget)
     return budget, secret
 
 

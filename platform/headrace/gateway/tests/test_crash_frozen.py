@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -148,7 +147,7 @@ async def test_a_client_that_left_while_the_process_stood_still_pays_for_what_it
 @pytest.fixture
 def impatient(known: World, frozen: WebProcess) -> World:
     Route.objects.filter(pk=known.route.pk).update(between_events_timeout=0.6)
-    time.sleep(0.7)  # every process follows within half a second and a little
+    known.wait_followed(frozen)
     return known
 
 

@@ -2,7 +2,6 @@
 
 import re
 import socket
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -289,7 +288,7 @@ def test_it_asks_the_same_provider_for_another_model(place: Place, three: list[S
     model = place.add_route(Hosted(three[0].url))
     first = Target.objects.get(route_id=model)
     Target.objects.create(route_id=model, position=1, provider=first.provider, upstream_model="smaller")
-    time.sleep(0.7)  # every process follows within half a second and a little
+    place.world.wait_followed()
     answer = place.chat(model=model)
     assert (answer.status, answer.record["fallback"]) == (200, 1)
     assert [seen["body"]["model"] for seen in three[0].requests()] == ["hosted", "smaller"]

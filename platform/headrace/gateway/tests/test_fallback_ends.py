@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -160,7 +159,6 @@ def test_it_is_charged_at_the_price_of_the_target_that_served(spot: Place, valke
         spot.world.price(rate, rate, rate, target=f"{model.lower()}-{number}").version
         for number, rate in enumerate(("1", "7"))
     ]
-    time.sleep(0.5)  # it counts for what is admitted after it, and every process has to know it
     spot.upstream.script(drop_after=3)
     answer = spot.chat(model=model)
     record = answer.record

@@ -9,6 +9,7 @@ from functools import partial
 from django.utils import timezone
 
 from headrace.gateway.tests.calling import Answer, Place
+from headrace_dev.testing.invariants import eventually
 from headrace_dev.testing.upstream import prompt
 from tenants.models import ApiKey, Project, Tenant
 
@@ -30,7 +31,7 @@ def test_it_obeys_within_a_second_and_lets_a_running_stream_finish(place: Place)
     slow = prompt(tokens=40, interval_ms=60)
     with ThreadPoolExecutor(2) as threads:
         running = [threads.submit(partial(place.chat, slow, secret=each, stream=True)) for each in (secret, other)]
-        time.sleep(0.3)
+        eventually(lambda: place.upstream.stats()["open"] == 2)
         ApiKey.objects.filter(pk=key.pk).update(revoked_at=timezone.now())
         assert seconds_until(401, lambda: place.chat(secret=secret)) < 2  # one second, and a busy machine's
         Tenant.objects.filter(pk=globex.pk).update(suspended_at=timezone.now())

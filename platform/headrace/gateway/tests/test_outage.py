@@ -117,7 +117,7 @@ def test_it_asks_a_provider_for_another_model_than_the_one_it_keeps_back(
     provider = Target.objects.get(route_id=model).provider
     assert provider is not None
     Target.objects.filter(route_id=other).update(provider=provider, upstream_model="smaller")
-    time.sleep(0.7)  # every process follows within half a second and a little
+    spot.world.wait_followed()
     bad.script(**script)
     for _ in range(FAILURES):
         spot.chat(model=model)

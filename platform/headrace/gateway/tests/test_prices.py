@@ -22,8 +22,8 @@ def ask(web: WebProcess, world: World, content: str = "Hello", **fields: object)
 
 
 def test_a_record_costs_what_its_tokens_cost(web: WebProcess, world: World, valkey: "redis.Redis") -> None:
-    price = world.price("0.5", "0.05", "1.5")
     world.wait_known(web)
+    price = world.price("0.5", "0.05", "1.5")
     ask(web, world)
     drained(valkey)
     (record,) = records(world)
@@ -41,8 +41,8 @@ def test_a_record_costs_what_its_tokens_cost(web: WebProcess, world: World, valk
 
 
 def test_without_a_price_it_is_unpriced_and_never_free(web: WebProcess, world: World, valkey: "redis.Redis") -> None:
-    world.price(currency="JPY")
     world.wait_known(web)
+    world.price(currency="JPY")
     ask(web, world)
     drained(valkey)
     (record,) = records(world)
@@ -61,7 +61,7 @@ def test_a_price_that_comes_into_force_during_a_stream_is_for_the_next_one(
         output=Decimal(2),
         effective_from=timezone.now() + timedelta(seconds=2.5),
     )
-    world.wait_known(web)
+    world.wait_followed(web)
     ask(web, world, prompt(tokens=40, interval_ms=80), stream=True)
     assert timezone.now() > new.effective_from
     ask(web, world)

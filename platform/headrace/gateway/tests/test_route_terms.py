@@ -91,7 +91,7 @@ def test_it_neither_waits_for_a_shadow_nor_fails_with_it(
     shadow, real = {"pool": other, "shadow": 100}, {"pool_id": place.world.name}
     model = routed(place, f"apart-{next(iter(script))}", shadow, real)
     Route.objects.filter(model_id=model).update(total_timeout=2)
-    time.sleep(0.7)  # every process follows within half a second and a little
+    place.world.wait_followed()
     second.script(**script)
     began = time.monotonic()
     answer = place.chat("plain", model=model, max_tokens=4)

@@ -42,9 +42,9 @@ def upstream() -> Iterator[ScriptedUpstream]:
 @pytest.fixture
 def world(site: WebProcess, upstream: ScriptedUpstream) -> World:
     """A test's own: what one leaves behind, budgets or drafts of invoices, is no other's."""
-    world = World(upstream.url)
+    world = World(upstream.url).wait_known(site)
     world.price()
-    return world.wait_known(site)
+    return world
 
 
 @pytest.fixture(scope="package")

@@ -34,7 +34,7 @@ SHOWN = [name for name, page in PAGES.items() if rule(page).get is not None and 
 @pytest.fixture(scope="module")
 def shown(site: WebProcess, upstream: ScriptedUpstream) -> World:
     """One world for all of them, in which there is something to see: they only look."""
-    world = World(upstream.url)
+    world = World(upstream.url).wait_known(site)
     world.price()
     with connect() as client:
         event = usage_event(
@@ -44,7 +44,7 @@ def shown(site: WebProcess, upstream: ScriptedUpstream) -> World:
         )  # fmt: skip
         append(client, event)
         drain_all(client)
-    return world.wait_known(site)
+    return world
 
 
 @pytest.fixture(scope="module")
