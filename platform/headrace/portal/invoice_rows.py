@@ -8,8 +8,8 @@ from django.utils.safestring import SafeString
 
 from billing.amounts import UNKNOWN, priced, summed
 from billing.models import InvoiceLine
-from headrace.portal.amounts import count
 from headrace.portal.documents import Document
+from headrace.quantities import count
 
 _ROW = (
     '<tr><th scope="row">{}{}</th><td class="wide">{}</td><td class="n wide">{}</td><td class="n wide">{}</td>'

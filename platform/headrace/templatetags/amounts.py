@@ -1,4 +1,4 @@
-"""Template filters over portal/amounts.py and, for what use cost, billing/amounts.py."""
+"""Template filters over quantities.py and, for what use cost, billing/amounts.py."""
 
 from decimal import Decimal
 from typing import Any
@@ -8,7 +8,7 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 from billing import amounts as written
-from headrace.portal import amounts
+from headrace import quantities
 
 register = template.Library()
 
@@ -30,17 +30,17 @@ def exact(amount: Decimal | None, currency: str) -> str:
 
 @register.filter
 def count(number: int | None) -> str:
-    return amounts.count(number)
+    return quantities.count(number)
 
 
 @register.filter
 def share(part: int, whole: int) -> str:
-    return amounts.share(part, whole)
+    return quantities.share(part, whole)
 
 
 @register.filter
 def duration(milliseconds: float | None) -> str:
-    return amounts.duration(milliseconds)
+    return quantities.duration(milliseconds)
 
 
 @register.filter

@@ -10,7 +10,7 @@ from django.utils import timezone
 from billing.invoicing import overdue
 from billing.models import DeadLetter, LedgerCheckRun
 from headrace.console.settlement.section import BAD, GOOD, QUIET, SHOWN, TIGHT, Section, since
-from headrace.portal.amounts import count
+from headrace.quantities import count
 
 _HOW = "It runs every night at 03:30 UTC; manage.py ledger check compares the books now."
 

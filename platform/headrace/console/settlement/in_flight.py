@@ -13,7 +13,7 @@ from billing.drain import GROUP
 from billing.models import Budget
 from headrace.console.settlement import pending
 from headrace.console.settlement.section import BAD, GOOD, SHOWN, TIGHT, Section, since
-from headrace.portal.amounts import age, count
+from headrace.quantities import age, count
 from tenants.meters import counters
 from tenants.meters.holds import USAGE
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from headrace.portal.amounts import age
+from headrace.quantities import age
 
 GOOD, TIGHT, BAD, QUIET = "good", "tight", "bad", "quiet"
 SHOWN = 10  # rows of a table

@@ -7,7 +7,7 @@ import redis
 
 from engines.load.figures import KEPT_SECONDS, KEY, decode
 from headrace.console.settlement.section import BAD, GOOD, TIGHT, Section
-from headrace.portal.amounts import age
+from headrace.quantities import age
 from headrace.worker import signs_of_life
 from headrace.worker.signs_of_life import Sign
 

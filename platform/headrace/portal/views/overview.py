@@ -10,7 +10,8 @@ from django.utils import timezone
 
 from billing.amounts import spent
 from billing.models import Budget, RefusedHour, UsageHour
-from headrace.portal import amounts, figures, rejections, spending
+from headrace import quantities
+from headrace.portal import figures, rejections, spending
 from headrace.portal.access import May
 from headrace.portal.endpoint import api_base
 from headrace.portal.forecast import Forecast, forecasts
@@ -84,48 +85,48 @@ def _cards(
             "Cost",
             spent(cost, currency),
             f"{spent(before.amount, currency)} before",
-            amounts.change(now.cost, before.cost) if cost is not None else "",
+            quantities.change(now.cost, before.cost) if cost is not None else "",
             (
                 ("per million tokens", spent(per_million, currency) if now.tokens else "\u2013"),
-                ("requests without a price", amounts.count(now.unpriced)),
+                ("requests without a price", quantities.count(now.unpriced)),
             ),
         ),
         Card(
             "Requests",
-            amounts.count(now.requests),
-            f"{amounts.count(before.requests)} before",
-            amounts.change(now.requests, before.requests),
+            quantities.count(now.requests),
+            f"{quantities.count(before.requests)} before",
+            quantities.change(now.requests, before.requests),
             (
-                ("failed", f"{amounts.count(now.errors)}, {amounts.share(now.errors, now.requests)}"),
+                ("failed", f"{quantities.count(now.errors)}, {quantities.share(now.errors, now.requests)}"),
                 (
                     "left by their caller",
-                    f"{amounts.count(now.cancelled)}, {amounts.share(now.cancelled, now.requests)}",
+                    f"{quantities.count(now.cancelled)}, {quantities.share(now.cancelled, now.requests)}",
                 ),
-                ("refused beside them", amounts.count(turned_away)),
+                ("refused beside them", quantities.count(turned_away)),
             ),
         ),
         Card(
             "Tokens",
-            amounts.count(now.tokens),
-            f"{amounts.count(before.tokens)} before",
-            amounts.change(now.tokens, before.tokens),
+            quantities.count(now.tokens),
+            f"{quantities.count(before.tokens)} before",
+            quantities.change(now.tokens, before.tokens),
             (
-                ("uncached input", amounts.count(now.uncached_tokens)),
+                ("uncached input", quantities.count(now.uncached_tokens)),
                 (
-                    f"cached input, {amounts.share(now.cached_input_tokens, now.input_tokens)}",
-                    amounts.count(now.cached_input_tokens),
+                    f"cached input, {quantities.share(now.cached_input_tokens, now.input_tokens)}",
+                    quantities.count(now.cached_input_tokens),
                 ),
-                ("output", amounts.count(now.output_tokens)),
+                ("output", quantities.count(now.output_tokens)),
             ),
         ),
         Card(
             "Time to the first token",
-            amounts.duration(latency.ttft_p50),
+            quantities.duration(latency.ttft_p50),
             "for the median request",
             parts=(
-                ("99 % within", amounts.duration(latency.ttft_p99)),
-                ("next tokens, median", amounts.duration(latency.tpot_p50)),
-                ("next tokens, 99 % within", amounts.duration(latency.tpot_p99)),
+                ("99 % within", quantities.duration(latency.ttft_p99)),
+                ("next tokens, median", quantities.duration(latency.tpot_p50)),
+                ("next tokens, 99 % within", quantities.duration(latency.tpot_p99)),
             )
             if latency.ttft_p50 is not None
             else (),

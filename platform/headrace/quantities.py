@@ -1,4 +1,4 @@
-"""Figures as people read them: a number, a unit, and a word where there is no number. Money is billing/amounts.py's."""
+"""Write quantities as people read them: number and unit, or a word for none. Money is billing/amounts.py's."""
 
 from decimal import Decimal
 
