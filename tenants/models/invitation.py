@@ -20,7 +20,7 @@ class InvitationQuerySet(models.QuerySet["Invitation"]):
 class Invitation(Limited):
     """An offer to join a tenant in a role, made to an address. Whoever has its link may take it once, within a week.
 
-    The link is never stored: `digest` finds it (tenants.inviting).
+    The link is never stored: `digest` finds it (tenants.invitations).
     """
 
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="invitations")

@@ -7,6 +7,7 @@ from django.db import connection
 from tenants import keys
 from tenants.api_keys import issue_key
 from tenants.models import ApiKey, Project, Tenant
+from tenants.projects import add_project
 
 
 def make_tenant(slug: str = "acme", **fields: Any) -> Tenant:
@@ -14,7 +15,8 @@ def make_tenant(slug: str = "acme", **fields: Any) -> Tenant:
 
 
 def make_project(tenant: Tenant, slug: str = "web", **fields: Any) -> Project:
-    return Project.objects.create(**{"tenant": tenant, "slug": slug, "name": slug.title()} | fields)
+    values: dict[str, Any] = {"name": slug.title()} | fields
+    return add_project(tenant=tenant, slug=slug, **values)
 
 
 def make_key(project: Project, name: str = "ci", *, secret: str | None = None, **terms: Any) -> ApiKey:

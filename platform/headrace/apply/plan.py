@@ -56,6 +56,16 @@ class Change:
         self.saves = []
         self.verbs.append(partial(verb, **arguments))
 
+    def add(self, planned: models.Model, verb: Callable[..., models.Model], **arguments: Any) -> None:
+        """As `call`; what refers to the planned row refers from then on to the row that the verb added."""
+
+        def write() -> None:
+            added = verb(**arguments)
+            planned.pk, planned._state = added.pk, added._state
+
+        self.saves = []
+        self.verbs.append(write)
+
     def write(self) -> None:
         for row in self.deletes:
             row.delete()

@@ -15,7 +15,9 @@ from headrace.apply.keys import plan_keys
 from headrace.apply.model_limits import FIELD, ModelLimitsOf
 from headrace.apply.plan import Change, Difference, Plan
 from routing.models import Model
+from tenants.members import add_member, change_member, draft_member
 from tenants.models import Member, Project, Tenant
+from tenants.projects import add_project, change_project, draft_project
 
 _OTHERS = ("suspended", "legal_entity", FIELD)  # said otherwise in the database, or planned elsewhere
 
@@ -36,10 +38,7 @@ def plan_tenants(plan: Plan, entries: list[Entry], models: Mapping[str, Model]) 
             wanted["suspended_at"] = timezone.now() if entry.get("suspended") else None
         plan.put(tenant, entry, f"tenant {entry.name}", wanted)
         for child in entry.children.get("projects", []):
-            project = projects[entry.name].get(child.name) or Project(tenant=tenant, slug=child.name, name=child.name)
-            projects[entry.name][child.name] = project
-            fields = {field: given.value for field, given in child.given.items() if field != FIELD}
-            plan.put(project, child, f"project {entry.name}/{child.name}", fields)
+            projects[entry.name][child.name] = _plan_project(plan, tenant, child, projects[entry.name].get(child.name))
             budgets.plan(plan, entry.name, child, project=child.name)
             limits.plan(plan, entry.name, child, project=child.name)
         for child in entry.children.get("members", []):
@@ -47,6 +46,17 @@ def plan_tenants(plan: Plan, entries: list[Entry], models: Mapping[str, Model]) 
         budgets.plan(plan, entry.name, entry)
         limits.plan(plan, entry.name, entry)
     plan_keys(plan, entries, projects, models, budgets, limits)
+
+
+def _plan_project(plan: Plan, tenant: Tenant, entry: Entry, known: Project | None) -> Project:
+    project = known or draft_project(tenant=tenant, slug=entry.name, name=entry.name)
+    fields = {field: given.value for field, given in entry.given.items() if field != FIELD}
+    change = plan.put(project, entry, f"project {tenant.slug}/{entry.name}", fields)
+    if change is not None and known is None:
+        change.add(project, add_project, tenant=tenant, slug=entry.name, **{"name": entry.name} | fields)
+    elif change is not None:
+        change.call(change_project, project=project, **{name: fields[name] for name in change.fields})
+    return project
 
 
 class _People:
@@ -63,7 +73,7 @@ class _People:
 
     def plan(self, plan: Plan, tenant: Tenant, entry: Entry) -> None:
         address, label = entry.name.lower(), f"member {tenant.slug}/{entry.name}"
-        member = self._members.get((tenant.slug, address))
+        member = known = self._members.get((tenant.slug, address))
         if member is None:
             if "role" not in entry.given:
                 plan.problems.add(entry.line, f"{label} wants a role")
@@ -71,8 +81,12 @@ class _People:
             user = self._user(plan, entry, label, address)
             if user is None:
                 return
-            member = Member(tenant=tenant, user=user)
-        plan.put(member, entry, label, {field: given.value for field, given in entry.given.items()})
+            member = draft_member(tenant=tenant, user=user)
+        change = plan.put(member, entry, label, {field: given.value for field, given in entry.given.items()})
+        if change is not None and known is None:
+            change.call(add_member, tenant=tenant, user=member.user, role=member.role)
+        elif change is not None:
+            change.call(change_member, member=member, role=member.role)
 
     def _user(self, plan: Plan, entry: Entry, label: str, address: str) -> User | None:
         users = self._users[address]

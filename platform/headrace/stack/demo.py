@@ -12,7 +12,8 @@ from engines.models import Replica
 from headrace.apply import apply_document
 from headrace.stack import credentials
 from tenants import keys
-from tenants.models import ApiKey, Member, Role
+from tenants.members import add_member
+from tenants.models import ApiKey, Role, Tenant
 
 DOCUMENT = Path(__file__).with_name("demo.yaml")
 POOL, REPLICA, TENANT, ADMINISTRATOR = "demo", "local", "demo", "admin"
@@ -45,7 +46,8 @@ def prepare(path: Path, *, url: str, engine: str, engine_url: str) -> None:
     apply_document(yaml.safe_dump(document, sort_keys=False), source=DOCUMENT.name, actor=_ACTOR)
     if not User.objects.filter(username=ADMINISTRATOR).exists():
         administrator = User.objects.create_superuser(ADMINISTRATOR, password=password)
-        Member.objects.create(tenant_id=TENANT, user=administrator, role=Role.OWNER)  # sees the portal from within
+        tenant = Tenant.objects.get(pk=TENANT)
+        add_member(tenant=tenant, user=administrator, role=Role.OWNER)  # sees the portal from within
 
 
 def _document(key: str, engine: str, engine_url: str) -> dict[str, Any]:

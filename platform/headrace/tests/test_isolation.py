@@ -16,7 +16,7 @@ from billing.models import BillingAccount, Budget, BudgetAdjustment, BudgetAlert
 from billing.tests.stream import append, connect, usage_event
 from headrace_dev.testing.stores import Services
 from tenants.api_keys import rotate_key
-from tenants.inviting import invite
+from tenants.invitations import invite
 from tenants.models import Member, ModelLimits, Tenant
 from tenants.tests.cast import make_key, make_project, make_tenant, sql
 

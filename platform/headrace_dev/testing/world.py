@@ -18,6 +18,7 @@ from tenants import keys
 from tenants.api_keys import issue_key
 from tenants.meters import holds
 from tenants.models import ApiKey, Project, Tenant
+from tenants.projects import add_project
 
 _http = httpx.Client(trust_env=False)  # making one costs more than a request
 
@@ -44,7 +45,7 @@ class World:
         self.route = Route.objects.create(model=model)
         Target.objects.create(route=self.route, position=0, pool=pool)
         self.tenant = self.add_tenant("acme")
-        self.project = Project.objects.create(tenant=self.tenant, slug="app", name="App")
+        self.project = add_project(tenant=self.tenant, slug="app", name="App")
         self.key, self.secret = self.add_key()
 
     def add_tenant(self, name: str, **limits: int) -> Tenant:

@@ -20,7 +20,9 @@ from headrace.console.confirmation import dialog, question
 from headrace.console.growing_lists import GrowingList
 from headrace.console.moment_filter import moment_filter
 from tenants.limits import add_model_limits, remove_model_limits, set_limits
+from tenants.members import add_member, change_member, remove_member
 from tenants.models import LIMIT_FIELDS, ApiKey, AuditEntry, Member, ModelLimits, Project, Tenant
+from tenants.projects import add_project, change_project, remove_project
 from tenants.suspension import resume_tenant, suspend_tenant
 
 LIMITS = (
@@ -177,6 +179,19 @@ class ProjectAdmin(ModelAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Project | None = None) -> tuple[str, ...]:
         return (*self.readonly_fields, "tenant", "slug") if obj else self.readonly_fields
 
+    def save_model(self, request: HttpRequest, obj: Project, form: Any, change: bool) -> None:
+        if change:
+            change_project(project=obj, **{name: form.cleaned_data[name] for name in form.changed_data})
+        else:
+            obj.pk = add_project(**form.cleaned_data).pk
+
+    def delete_model(self, request: HttpRequest, obj: Project) -> None:
+        remove_project(project=obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Project]) -> None:
+        for project in queryset:
+            remove_project(project=project)
+
     @display(description="Keys", ordering="n_keys")
     def keys_count(self, project: Any) -> SafeString:
         return number(project.n_keys)
@@ -230,6 +245,19 @@ class MemberAdmin(ModelAdmin):
     search_fields = ("user__username", "user__email", "tenant__slug")
     autocomplete_fields = ("tenant", "user")
     list_select_related = ("user", "tenant")
+
+    def save_model(self, request: HttpRequest, obj: Member, form: Any, change: bool) -> None:
+        if change:
+            change_member(member=obj, **{name: form.cleaned_data[name] for name in form.changed_data})
+        else:
+            obj.pk = add_member(tenant=obj.tenant, user=obj.user, role=obj.role).pk
+
+    def delete_model(self, request: HttpRequest, obj: Member) -> None:
+        remove_member(member=obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Member]) -> None:
+        for member in queryset:
+            remove_member(member=member)
 
     @display(description="E-mail", ordering="user__email")
     def email(self, member: Member) -> str:

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from billing.models import Budget, Invoice, InvoiceLine, Price, WebhookEndpoint
 from routing.models import Model
-from tenants.inviting import invite
+from tenants.invitations import invite
 from tenants.models import ApiKey, Invitation, Member, ModelLimits, Project, Role, Tenant
 from tenants.tests.cast import make_key, make_project, make_tenant
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from headrace.portal.tests.cast import PASSWORD, Cast, browser, person
-from tenants.inviting import invite, withdraw
+from tenants.invitations import invite, withdraw_invitation
 from tenants.models import Invitation, Member, Tenant
 
 NEW = {"name": "Nina New", "password": PASSWORD, "again": PASSWORD}
@@ -53,7 +53,7 @@ def test_it_wants_a_good_password_typed_twice(cast: Cast, wrong: dict[str, str])
 
 def test_it_takes_no_link_that_is_forged_late_withdrawn_or_of_a_suspended_tenant(cast: Cast) -> None:
     tokens = [cast.initech.token, cast.acme.token[:-1] + "x", "nonsense", cast.acme.token.partition(":")[0]]
-    withdraw(cast.globex.invitation)
+    withdraw_invitation(invitation=cast.globex.invitation)
     tokens.append(cast.globex.token)
     Invitation.objects.filter(pk=cast.acme.invitation.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
     tokens.append(cast.acme.token)

@@ -10,7 +10,7 @@ from django.db import connection, connections, transaction
 from billing.models import Budget, WebhookEndpoint
 from headrace.portal.tests.cast import PASSWORD, Cast, browser
 from tenants import quotas
-from tenants.inviting import invite
+from tenants.invitations import invite
 from tenants.models import ApiKey, Invitation, Member, ModelLimits, Project
 from tenants.tests.cast import make_project
 

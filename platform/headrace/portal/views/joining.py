@@ -14,13 +14,13 @@ from django.urls import reverse
 from headrace.form_errors import refusals_to
 from headrace.portal.forms.joining import NewPasswordForm
 from headrace_core import audit
-from tenants import inviting
+from tenants.invitations import IsMember, NotOpen, accept_invitation, find_invitation
 from tenants.models import Invitation
 
 
 def join(request: HttpRequest, token: str) -> HttpResponse:
     try:
-        invitation = inviting.find(token)
+        invitation = find_invitation(token)
         known = _known(invitation.email)
         if known is None:
             return _join_new(request, invitation)
@@ -31,7 +31,7 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
         if request.method == "POST":
             return _accept(request, invitation, known)
         return render(request, "portal/join.html", {"invitation": invitation})
-    except inviting.NotOpen:
+    except NotOpen:
         return render(request, "portal/join_closed.html", status=404)
 
 
@@ -55,7 +55,7 @@ def _join_new(request: HttpRequest, invitation: Invitation) -> HttpResponse:
         user.save(force_insert=True)
         # A link that came by mail proves the address. Without a mail server the inviter handed it over himself.
         EmailAddress.objects.create(user=user, email=user.email, primary=True, verified=bool(settings.EMAIL_HOST))
-        inviting.accept(invitation, user)
+        accept_invitation(invitation=invitation, user=user)
     if form.errors:
         return render(request, "portal/join_new.html", {"invitation": invitation, "form": form})
     welcome = reverse("portal:overview", args=[invitation.tenant_id])
@@ -67,8 +67,8 @@ def _accept(request: HttpRequest, invitation: Invitation, user: User) -> HttpRes
     form = Form(request.POST)  # only its button
     try:
         with refusals_to(form), audit.acting(who=user.username, origin=audit.origin_of(request)):
-            inviting.accept(invitation, user)
-    except inviting.IsMember:
+            accept_invitation(invitation=invitation, user=user)
+    except IsMember:
         messages.info(request, "You belong to this team already.")
     if form.errors:
         return render(request, "portal/join.html", {"invitation": invitation, "form": form})

@@ -18,7 +18,9 @@ from headrace.portal.access import TABLE, roles_given_by
 from headrace.portal.forms.members import InviteForm, RoleForm
 from headrace.portal.letters import send_invitation
 from headrace.portal.request import PortalRequest
-from tenants import inviting
+from tenants.invitations import invite as invite_person
+from tenants.invitations import withdraw_invitation
+from tenants.members import change_member, remove_member
 from tenants.models import Invitation, Member, Role
 
 log = logging.getLogger("headrace.portal")
@@ -68,7 +70,7 @@ def invite(request: PortalRequest) -> HttpResponse:
         return listing(request, form)
     inviter = request.user.get_full_name() or request.user.email or request.user.username
     with refusals_to(form):
-        invitation, token = inviting.invite(tenant=request.tenant, email=email, role=role, invited_by=inviter)
+        invitation, token = invite_person(tenant=request.tenant, email=email, role=role, invited_by=inviter)
     if form.errors:
         return listing(request, form)
     link = request.build_absolute_uri(reverse("portal:join", args=[token]))
@@ -92,7 +94,7 @@ def withdraw(request: PortalRequest, invitation: int) -> HttpResponse:
     row = Invitation.objects.of(request.tenant).filter(pk=invitation).first()
     if row is None:
         raise Http404
-    if inviting.withdraw(row):
+    if withdraw_invitation(invitation=row):
         messages.success(request, f"The invitation of {row.email} is withdrawn: its link is void.")
     return redirect("portal:members", request.tenant.slug)
 
@@ -101,14 +103,14 @@ def change(request: PortalRequest, member: int) -> HttpResponse:
     row = _changeable(request, member)
     form = RoleForm(request.role, request.POST)
     if form.is_valid():
-        Member.objects.of(request.tenant).filter(pk=row.pk).update(role=form.cleaned_data["role"])
+        change_member(member=row, role=form.cleaned_data["role"])
         messages.success(request, "The role is changed.")
     return redirect("portal:members", request.tenant.slug)
 
 
 def remove(request: PortalRequest, member: int) -> HttpResponse:
     row = _changeable(request, member)
-    Member.objects.of(request.tenant).filter(pk=row.pk).delete()
+    remove_member(member=row)
     messages.success(request, "The member is removed. Keys that he made go on: rotate those he knows.")
     return redirect("portal:members", request.tenant.slug)
 

@@ -8,6 +8,7 @@ from django.shortcuts import redirect, render
 from headrace.portal.forms.projects import ProjectForm
 from headrace.portal.request import PortalRequest
 from tenants.models import Project
+from tenants.projects import add_project, change_project
 
 
 def listing(request: PortalRequest) -> HttpResponse:
@@ -19,7 +20,7 @@ def listing(request: PortalRequest) -> HttpResponse:
 def create(request: PortalRequest) -> HttpResponse:
     form = ProjectForm(request.tenant, request.POST or None)
     if request.method == "POST" and form.is_valid():
-        project = form.save()
+        project = add_project(tenant=request.tenant, **form.cleaned_data)
         messages.success(request, f"{project.name} is made. Its keys come next.")
         return redirect("portal:projects", request.tenant.slug)
     return render(request, "portal/project.html", {"form": form})
@@ -31,7 +32,7 @@ def one(request: PortalRequest, slug: str) -> HttpResponse:
         raise Http404
     form = ProjectForm(request.tenant, request.POST or None, instance=project)
     if request.method == "POST" and form.is_valid():
-        form.save()
+        change_project(project=project, **form.changes)
         messages.success(request, f"{project.name} is saved. Every process obeys within a second.")
         return redirect("portal:projects", request.tenant.slug)
     return render(request, "portal/project.html", {"form": form, "project": project})

@@ -12,7 +12,7 @@ from headrace_dev.testing.invariants import eventually
 from headrace_dev.testing.upstream import ScriptedUpstream, prompt
 from headrace_dev.testing.web import WebProcess
 from headrace_dev.testing.world import World, drained
-from tenants.inviting import invite
+from tenants.invitations import invite
 from tenants.models import Member, Role
 
 

@@ -9,7 +9,8 @@ from django.contrib.auth.models import User
 
 from billing.models import BillingAccount, Budget, LegalEntity, SetBy, WebhookEndpoint
 from headrace_dev.bench.ledger.seeding.offers import MODELS
-from tenants.inviting import invite
+from tenants.invitations import invite
+from tenants.members import draft_member
 from tenants.models import Member, ModelLimits, Project, Role, Tenant
 
 _TERMS = {"address": "1 Main Road", "tax_rate": Decimal(19), "discount_percent": Decimal("2.5")}
@@ -47,7 +48,7 @@ def _people(tenant: Tenant, names: list[str]) -> None:
         EmailAddress(user=user, email=user.email, primary=True, verified=True) for user in users
     )
     Member.objects.bulk_create(
-        Member(tenant=tenant, user=user, role=Role.DEVELOPER if place else Role.OWNER)
+        draft_member(tenant=tenant, user=user, role=Role.DEVELOPER if place else Role.OWNER)
         for place, user in enumerate(users)
     )
 

@@ -11,6 +11,7 @@ from headrace_dev.bench.ledger.seeding.size import Size
 from tenants import keys
 from tenants.api_keys import draft_key
 from tenants.models import ApiKey, Project, Tenant
+from tenants.projects import draft_project
 
 CURRENCIES = ("EUR", "USD")
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Asia/Kathmandu")
@@ -70,7 +71,7 @@ def _tenant(number: int, size: Size) -> Tenant:
 
 def _keys(number: int, tenant: Tenant, count: int, share: float) -> list[Caller]:
     names = [f"project-{place}" for place in range(min(2 + count // 12, count))]
-    projects = Project.objects.bulk_create(Project(tenant=tenant, slug=name, name=name) for name in names)
+    projects = Project.objects.bulk_create(draft_project(tenant=tenant, slug=name, name=name) for name in names)
     rows, callers = [], []
     for place in range(count):
         project, minted = projects[place % len(projects)], keys.mint(f"seed{number:04d}{place:04d}")
