@@ -69,11 +69,13 @@ async def test_no_slot_idles_while_anybody_waits(
     open_door = {"interactive": 0.0, "standard": 0.05, "batch": 0.15}[priority]
     busy = int(size * slots * (1 - open_door))
     number = busy + 200
+    rooms = json.dumps([[room_key(f"p/r{one}"), str(slots * NEED)] for one in range(size)]).encode()
     for one in range(number):
         await ask(client, f"r{one}", pool(size, slots, one * 7), waiter(priority=priority))
     assert working(valkey, size) == busy
     # Their order of ending is that of their names, whatever replica they are on: room comes free anywhere.
     for one in range(100):
+        await queueing.tend(client, "p", {}, lists={LIST: rooms})  # as their process does each half second
         await end(client, f"r{one}")
         assert working(valkey, size) == busy
     assert valkey.hlen("hr:q:p:w") == 100
