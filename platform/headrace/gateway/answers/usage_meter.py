@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from engines.errors import BadAnswer
-from headrace.api.delivered_output import NO_TEXT, SPARE_EVENTS, USUAL_BYTES, DeliveredOutput
+from headrace.gateway.answers.delivered_output import NO_TEXT, SPARE_EVENTS, USUAL_BYTES, DeliveredOutput
 from headrace.gateway.answers.reported_usage import timings_of, usage_of
 
 __all__ = ["NO_TEXT", "Counts", "UsageMeter", "as_openai"]

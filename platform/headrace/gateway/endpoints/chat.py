@@ -23,7 +23,7 @@ from headrace.gateway.state.request_state import ClientLeft, RequestState
 from headrace.gateway.web_process import Gateway
 from tenants.keyring import Principal
 
-log = logging.getLogger("headrace.api")
+log = logging.getLogger("headrace.gateway")
 
 
 class ChatConsumer(StreamingConsumer):

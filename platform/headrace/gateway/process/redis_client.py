@@ -13,7 +13,7 @@ from redis.exceptions import ConnectionError as Lost
 from redis.exceptions import ReadOnlyError
 from redis.exceptions import TimeoutError as TimedOut
 
-from headrace.api.redis_tls import Certificates
+from headrace.gateway.process.redis_tls import Certificates
 
 _CONNECTIONS = 64
 

@@ -20,7 +20,7 @@ from headrace.gateway.process import metrics
 from headrace.gateway.state.request_state import ClientLeft
 from headrace.gateway.web_process import Gateway
 
-log = logging.getLogger("headrace.api")
+log = logging.getLogger("headrace.gateway")
 
 _JSON = (b"content-type", b"application/json")
 _CLOSE = (b"connection", b"close")

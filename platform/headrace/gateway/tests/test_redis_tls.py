@@ -17,7 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from headrace.api import redis_tls
+from headrace.gateway.process import redis_tls
 from headrace.gateway.process.redis_client import connect, listener
 from headrace_dev.testing.stores import Services
 
