@@ -56,7 +56,8 @@ async def test_it_stops_reading_the_upstream_and_gives_up_in_the_end(
     records = settled(valkey, world, 8)
     cancelled = [record for record in records if record["status"] == "cancelled"]
     assert len(cancelled) == 5
-    assert all(record["output_tokens"] >= 3 and record["usage_source"] == "reported" for record in cancelled)
+    # No token has as many bytes as an event of this upstream: its count of one for each is not believed.
+    assert all(record["output_tokens"] >= 3 and record["usage_source"] == "estimated" for record in cancelled)
     # What was taken for them fits into buffers, of about a MiB.
     assert max(record["output_tokens"] for record in cancelled) * EVENT < 4 * 2**20
     ports = {port_of(caller) for caller in callers}  # others of this process keep their connections
