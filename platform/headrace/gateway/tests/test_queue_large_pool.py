@@ -114,6 +114,7 @@ def test_a_route_without_a_queue_and_a_shadow_pass_nobody_who_waits(
     copied = site.add_route(spellings(second.url, 1))
     Target.objects.filter(route__model=without).update(pool=pool)
     Target.objects.create(route=Route.objects.get(model=copied), position=1, pool_id=pool, shadow=100)
+    site.world.wait_followed(site.web)
     busy = Busy({"one": site, "other": site}, valkey)
     busy.pool = pool
     with capacity(valkey, 4 * CAPACITY, f"{pool}/r0"), streams(site, model) as opened:
