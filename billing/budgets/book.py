@@ -14,6 +14,7 @@ import msgspec
 from billing.periods import Zones
 from tenants.meters.counters import key_of
 from tenants.meters.meter import COST, Meter
+from tenants.meters.scope import Scope
 
 TABLE = "billing_budget"
 SELECT = (
@@ -38,8 +39,9 @@ class Budget(msgspec.Struct, frozen=True):
     extra: Decimal | None
     extra_until: datetime | None
 
-    def covers(self, project: str, key: str, model: str) -> bool:
-        return self.project in {"", project} and self.key in {"", key} and self.model in {"", model}
+    @property
+    def scope(self) -> Scope:
+        return Scope(self.project, self.key, self.model)
 
     def limit_at(self, at: datetime) -> int:
         """What may be spent, in nano-units."""
@@ -57,7 +59,7 @@ class BudgetBook:
         self._zones = zones or Zones()
         self._of_tenant: dict[str, dict[int, Budget]] = {}
         self._tenants: dict[int, str] = {}
-        self._above: dict[str, dict[tuple[str, str, str], list[Budget]]] = {}
+        self._above: dict[str, dict[Scope, list[Budget]]] = {}
         self._made: dict[int, tuple[int, int, Meter]] = {}
         self.change((), rows)
 
@@ -87,9 +89,9 @@ class BudgetBook:
         if not (budgets := self._of_tenant.get(tenant)):
             return []
         known = self._above.setdefault(tenant, {})
-        scope = (project, key, model)
+        scope = Scope(project, key, model)
         if (found := known.get(scope)) is None:
-            covering = (budget for budget in budgets.values() if budget.covers(project, key, model))
+            covering = (budget for budget in budgets.values() if budget.scope.covers(scope))
             found = known[scope] = sorted(covering, key=lambda budget: budget.id)
         return found
 

@@ -13,6 +13,7 @@ import redis
 from billing.models import Budget
 from billing.periods import read_zones
 from tenants.meters import counters
+from tenants.meters.scope import Scope
 
 
 class Use(NamedTuple):
@@ -48,4 +49,4 @@ def _quarter(at: datetime) -> datetime:
 
 
 def _counts(budget: Budget, use: Use) -> bool:
-    return budget.project in {"", use.project} and budget.key in {"", use.key} and budget.model in {"", use.model}
+    return Scope(budget.project, budget.key, budget.model).covers(Scope(use.project, use.key, use.model))

@@ -19,6 +19,7 @@ from billing.models import Budget
 from billing.periods import read_zones
 from tenants.meters import counters
 from tenants.meters.holds import HOLDS, USAGE
+from tenants.meters.scope import Scope
 
 # A new counter is made anew once every process has learnt of its budget (counters.GROWN_MS); until then it may be off.
 _TRIES, _PAUSE = 7, 0.5
@@ -123,8 +124,7 @@ def _waiting(entries: list[Any]) -> Iterator[_Event]:
 
 def _counts(part: Part, event: _Event) -> bool:
     budget, window = part
-    if event.tenant != budget.tenant_id or budget.project not in {"", event.project}:
-        return False
-    if budget.key not in {"", event.key} or budget.model not in {"", event.model}:
+    scope = Scope(budget.project, budget.key, budget.model)
+    if event.tenant != budget.tenant_id or not scope.covers(Scope(event.project, event.key, event.model)):
         return False
     return window.start <= datetime.fromisoformat(event.admitted_at) < window.end

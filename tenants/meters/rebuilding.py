@@ -18,6 +18,7 @@ import redis
 
 from tenants.meters.holds import HOLDS, USAGE
 from tenants.meters.meter import MOST_NANO
+from tenants.meters.scope import Scope
 from tenants.meters.scripts import ADOPT, REBUILD, Argument
 
 MOST = MOST_NANO  # more is counted as this much
@@ -44,12 +45,9 @@ class Wanted(msgspec.Struct, frozen=True):
 
     def counts(self, event: dict[str, Any]) -> bool:
         """Whether a request of this record counts in it; its tenant is the same."""
-        return (
-            self.project in ("", event.get("project"))
-            and self.api_key in ("", event.get("key"))
-            and self.model in ("", event.get("model"))
-            and self.first <= event["admitted_at"] < self.last
-        )
+        request = Scope(event.get("project", ""), event.get("key", ""), event.get("model", ""))
+        covers = Scope(self.project, self.api_key, self.model).covers(request)
+        return covers and self.first <= event["admitted_at"] < self.last
 
 
 def rebuild(client: "redis.Redis", wanted: Sequence[Wanted]) -> None:
