@@ -1,7 +1,7 @@
 """Which replicas a request may go to, best first: each target in order, its replicas ranked by the route's policy."""
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 import msgspec
@@ -11,7 +11,7 @@ from routing.attention_load import AttentionLoad, SharedAttentionLoad
 from routing.catalog import Replica, Route, Target
 from routing.conditions import Facts
 from routing.matching import Match, drawn_by, match
-from routing.policies import POLICIES, Ask, Candidate, Ranked
+from routing.policies import POLICIES, Ask, Candidate, Policy, Ranked
 from routing.prefix_index import Chain, PrefixIndex
 
 
@@ -108,11 +108,13 @@ class Selection:
         work: SharedAttentionLoad | None = None,
         room_factor: float = 1.25,
         dice: random.Random | None = None,
+        policies: Mapping[str, Policy] = POLICIES,
     ) -> None:
         self._index, self._held, self._picture = index, held, picture or Unwatched()
         self._work = work or SharedAttentionLoad()
         self._room_factor = room_factor
         self._dice = dice or random.Random()
+        self._policies = policies
         self._turn = 0
 
     def choices(self, route: Route, want: PlacementRequest, *, besides: frozenset[str] = frozenset()) -> list[Choice]:
@@ -171,7 +173,7 @@ class Selection:
         if whatever:
             seen = {name: msgspec.structs.replace(each, is_usable=True) for name, each in seen.items()}
         ask = Ask(want.prompt, self._turn, want.chain.mark)
-        ranking = POLICIES[route.policy].rank(ask, list(seen.values()), self._dice)
+        ranking = self._policies[route.policy].rank(ask, list(seen.values()), self._dice)
         return [Choice(target, replicas[ranked.name], seen[ranked.name], ranked, want) for ranked in ranking]
 
     def lacked(self, target: Target, replica: Replica, modalities: frozenset[str]) -> frozenset[str]:
@@ -196,6 +198,10 @@ class Selection:
         """What decides whether a request may go there at all: usable, of last resort, how much it holds."""
         reading = self._picture.reading(replica)
         return reading.is_usable, reading.is_last_resort, reading.kv_tokens
+
+    def state(self, replica: str) -> str:
+        """The state of its engine, as it is shown."""
+        return self._picture.reading(replica).state
 
     def capacity(self, replica: str) -> int | None:
         """The most tokens it should hold; None: any number."""

@@ -10,7 +10,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_http_methods
 
-from headrace.console.explain.explaining import Explanation, Question, Unexplained, explain
+from headrace.console.explain.answers import Explanation
+from headrace.console.explain.explaining import Question, Unexplained, explain
 from headrace.gateway.errors import ApiError
 from routing.models import Model
 from tenants.models import Tenant
@@ -79,4 +80,6 @@ def _shown(found: Explanation) -> dict[str, Any]:
         ("Policy", found.policy.replace("_", " ")),
     ]
     targets = [{**target, "takes": not target["verdict"].startswith("no:")} for target in found.targets]
-    return {"facts": facts, "targets": targets, "goes_to": found.goes_to}
+    return {"facts": facts, "targets": targets} | {
+        name: getattr(found, name) for name in ("goes_to", "is_waiting", "rejection")
+    }

@@ -4,15 +4,16 @@ import time
 
 from billing.usage import UsageEvent, iso, new_request_id, priced
 from headrace.gateway.admission.holding import count_prompt, hold
-from headrace.gateway.admission.places import check_unknown, first_places
+from headrace.gateway.admission.places import first_places
+from headrace.gateway.admission.ranking import check_unknown, find_route
 from headrace.gateway.admission.rejections import largest_output, no_price, refusal
-from headrace.gateway.errors import ApiError
 from headrace.gateway.operations.operation import Operation
 from headrace.gateway.state.charges import quotes_of, worst_cost
-from headrace.gateway.state.fit import Fit, Place, default_output
+from headrace.gateway.state.placement_request import caps_of
 from headrace.gateway.state.request_state import RequestState
 from headrace.gateway.web_process import Gateway
 from routing.catalog import Route
+from routing.placement import Fit, Place, default_output
 from tenants.keyring import Principal
 from tenants.meters import counters
 from tenants.meters.holds import Exhausted, Held, NotHeld, Taken, TooLarge
@@ -29,16 +30,6 @@ _LEAST_DEFAULT = 16
 _MOST_TRIES = 4
 
 
-def find_route(gateway: Gateway, principal: Principal, model: str) -> Route:
-    """The route of `model`. One a key may not call looks as if it did not exist. Raises ApiError."""
-    route = gateway.snapshot.catalog.routes.get(model)
-    if route is None or not principal.may_call(model):
-        raise ApiError(
-            "model_not_found", f"The model '{model}' does not exist or this key may not call it.", param="model"
-        )
-    return route
-
-
 async def admit(
     gateway: Gateway, principal: Principal, operation: Operation, *, labels: dict[str, str], priority: str
 ) -> RequestState:
@@ -48,7 +39,7 @@ async def admit(
     does not fit, or the estimate is more than a limit could ever admit, the engine is asked to count it. A max_tokens
     that no client named is cut to what a budget has left.
     """
-    route = find_route(gateway, principal, operation.model)
+    route = find_route(gateway.snapshot.catalog, principal, operation.model)
     principal = principal.for_model(operation.model)
     check_unknown(operation, route)
     gateway.quarantine.require_allowed(principal, operation)
@@ -84,7 +75,7 @@ async def _near_the_end(
     estimate's error costs so little that no engine is asked.
     """
     choice, fit = found[0]
-    window, default = choice.target.window(route), default_output(principal, route, operation.n)
+    window, default = choice.target.window(route), default_output(caps_of(principal), route, operation.n)
     if operation.max_tokens is not None or fit.max_tokens == default or fit.prompt < window // 3:
         return found
     counted = await count_prompt(gateway, choice.replica, operation)

@@ -9,10 +9,10 @@ from headrace.gateway.admission.places import PREFERRED
 from headrace.gateway.admission.queue_turn import busy, take_place, too_many, waiter_of
 from headrace.gateway.errors import ApiError, lease_lost
 from headrace.gateway.operations.operation import Operation
-from headrace.gateway.state.fit import Place
 from headrace.gateway.state.request_state import RequestState
 from headrace.gateway.web_process import Gateway
 from routing.catalog import Replica
+from routing.placement import Place
 from tenants.meters import holds
 from tenants.meters.holds import Level, NotHeld
 

@@ -7,10 +7,10 @@ import msgspec
 from headrace.gateway.admission.places import open_targets
 from headrace.gateway.errors import ApiError
 from headrace.gateway.process.room_lists import Lists
-from headrace.gateway.state.fit import Fit, Place
 from headrace.gateway.state.request_state import RequestState
 from headrace.gateway.web_process import Gateway
 from routing.catalog import Replica, Target
+from routing.placement import Fit, Place
 from tenants.meters.meter import Meter, room_key
 
 _encode = msgspec.json.encode

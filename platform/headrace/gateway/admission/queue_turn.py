@@ -9,11 +9,11 @@ from headrace.gateway.admission.offer import Offer
 from headrace.gateway.admission.places import barred
 from headrace.gateway.errors import ApiError
 from headrace.gateway.process import metrics
-from headrace.gateway.state.fit import Place
 from headrace.gateway.state.request_state import RequestState
 from headrace.gateway.web_process import Gateway
 from routing.catalog import Replica
 from routing.fairness.order import CLASSES, cost
+from routing.placement import Place
 from tenants.meters.holds import Gone
 from tenants.meters.meter import room_key
 from tenants.meters.queueing import EVICTED, Waiter

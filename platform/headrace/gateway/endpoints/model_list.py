@@ -2,8 +2,8 @@
 
 import msgspec
 
-from headrace.gateway.admission.admission import find_route
 from headrace.gateway.admission.authentication import authenticate
+from headrace.gateway.admission.ranking import find_route
 from headrace.gateway.relay.consumer import StreamingConsumer
 from routing.catalog import Route
 
@@ -16,7 +16,9 @@ class ModelsConsumer(StreamingConsumer):
         principal = authenticate(self.scope["headers"], self.gateway.snapshot.keys)
         name = self.scope["path"].removeprefix("/v1/models").strip("/")
         if name:
-            await self.respond(200, msgspec.json.encode(_model(find_route(self.gateway, principal, name))))
+            await self.respond(
+                200, msgspec.json.encode(_model(find_route(self.gateway.snapshot.catalog, principal, name)))
+            )
             return
         routes = self.gateway.snapshot.catalog.routes.values()
         data = [_model(route) for route in routes if principal.may_call(route.model)]

@@ -10,11 +10,10 @@ from django.conf import settings
 from headrace.gateway.operations.estimate import Estimator
 from headrace.gateway.operations.operation import Operation
 from headrace.gateway.process import metrics
-from headrace.gateway.state.fit import default_output
+from headrace.gateway.state.placement_request import placement_request
 from headrace.gateway.state.request_state import RequestState
 from routing.attention_load import AttentionLoad, SharedAttentionLoad
 from routing.catalog import Route
-from routing.conditions import Facts
 from routing.held_tokens import HeldTokens
 from routing.prefix_index import Hasher, PrefixIndex
 from routing.prefix_index.sharing import Sharing
@@ -77,25 +76,9 @@ class Placement:
             turn += 1
             await asyncio.sleep(_REFRESH_SECONDS)
 
-    def want(self, route: Route, operation: Operation, principal: Principal, prompt: int) -> PlacementRequest:
-        """What is to be placed: `prompt` is the estimate of its tokens."""
-        scope = "" if route.cache_scope == "shared" else principal.tenant
-        most = operation.max_tokens or default_output(principal, route, operation.n)
-        output = operation.n * self._estimator.output_tokens(operation.model, most)
-        facts = Facts(
-            prompt=prompt,
-            output=most,
-            modalities=operation.modalities,
-            tools="tools" in operation.passed,
-            tenant=principal.tenant,
-            project=f"{principal.tenant}/{principal.project}",
-            key=principal.key,
-            tier=operation.tier,
-        )
-        chain = self._hasher.chain(operation.prompt_text(), scope)
-        whose = (principal.tenant, principal.key)
-        conversation = self._hasher.conversation(operation.opening(), *whose) if route.draws else b""
-        return PlacementRequest(prompt, output, chain, facts, conversation)
+    def want(self, route: Route, operation: Operation, principal: Principal) -> PlacementRequest:
+        """What is to be placed, by what this process learned of prompts and answers."""
+        return placement_request(route, operation, principal, estimator=self._estimator, hasher=self._hasher)
 
     def rooms(self, choices: Iterable[Choice]) -> list[tuple[Meter, int]]:
         """The room each choice's replica has, and how much of it the request takes."""

@@ -93,6 +93,13 @@ class SharedQuarantine:
                 continue  # asked again in a moment
             metrics.QUARANTINED.set(self._table.refused)
 
+    async def read(self) -> None:
+        """Hear of all breaks that Redis keeps. Raises RedisError."""
+        before = None
+        while before != self._last:
+            before = self._last
+            await self._hear()
+
     async def _send(self) -> None:
         """Append what is not told yet. What Redis does not take now waits for the next time."""
         async with self._sending:

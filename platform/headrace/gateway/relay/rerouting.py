@@ -9,10 +9,10 @@ import redis
 from headrace.gateway.admission.places import PREFERRED, places
 from headrace.gateway.admission.queue_turn import wait_for_room, waiter_of
 from headrace.gateway.errors import ApiError, lease_lost
-from headrace.gateway.state.fit import Fit, Place
 from headrace.gateway.state.request_state import RequestState
 from headrace.gateway.web_process import Gateway
 from routing.catalog import Replica
+from routing.placement import Fit, Place
 from routing.selection import Choice
 from tenants.meters import holds
 from tenants.meters.queueing import Waiter
@@ -29,7 +29,6 @@ def next_places(gateway: Gateway, request: RequestState, tried: list[Replica]) -
         request.operation,
         request.route,
         request.choice.want,
-        refusals=[],
         tried=tried,
         first=request.target,
     )

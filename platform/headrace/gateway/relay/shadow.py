@@ -23,11 +23,11 @@ from headrace.gateway.errors import ApiError
 from headrace.gateway.process import metrics
 from headrace.gateway.relay.consumer import StreamingConsumer
 from headrace.gateway.relay.whole_answer import WholeAnswer
-from headrace.gateway.state.fit import Place
 from headrace.gateway.state.request_state import ClientLeft, RequestState
 from headrace.gateway.web_process import Gateway
 from routing.catalog import Target
 from routing.fairness.order import CLASSES
+from routing.placement import Place
 from tenants.meters.holds import NotHeld, Taken
 
 log = logging.getLogger("headrace.shadow")

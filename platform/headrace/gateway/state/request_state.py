@@ -16,9 +16,9 @@ from headrace.gateway.answers.usage_meter import Counts, UsageMeter
 from headrace.gateway.operations.estimate import tokenizer
 from headrace.gateway.operations.operation import Operation
 from headrace.gateway.state.charges import Quotes
-from headrace.gateway.state.fit import Place
 from routing.attention_load import AttentionLoad
 from routing.catalog import Route
+from routing.placement import Place
 from routing.prefix_index import Sent
 from routing.selection import Choice
 from tenants.keyring import Principal

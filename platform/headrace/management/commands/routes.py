@@ -7,12 +7,13 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from headrace.console.explain.explaining import Explanation, Question, Unexplained, explain
+from headrace.console.explain.answers import Explanation
+from headrace.console.explain.explaining import Question, Unexplained, explain
 from headrace.gateway.errors import ApiError
 
 NOT_SEEN = (
-    "Not seen here: what the web processes believe to be in each prefix cache (`cached` is 0), and breakers of other"
-    " homes than this one's."
+    "Not seen here, since only web processes know it: what they believe to be in each prefix cache (`cached` is 0), the"
+    " averages they learned, replicas that were silent to a tenant, and breakers of other homes than this one's."
 )
 
 
@@ -69,10 +70,12 @@ def _text(found: Explanation) -> str:
             score = "-" if replica["score"] is None else f"{replica['score']:+.3f}"
             over = ", over its share" if replica["is_over"] else ""
             over += "" if replica["breaker"] == "closed" else f", breaker {replica['breaker']}"
+            over += "" if replica["left_out"] is None else f", left out: {replica['left_out']}"
             lines.append(
                 f"   {replica['replica']:32} {replica['state']:9} score {score:>8}  cached {replica['overlap']:>7}"
                 f"  load {replica['load']:>8}  found {replica['found']:>8}  unread {replica['unread']:>7}"
                 f"  kv {kv:>4}{over}"
             )
-    lines += ["", f"-> {found.goes_to or 'nowhere'}", "", NOT_SEEN]
+    goes_to = f"nowhere: {found.rejection}" if found.goes_to is None else found.goes_to
+    lines += ["", f"-> {goes_to}{', once it has room' if found.is_waiting else ''}", "", NOT_SEEN]
     return "\n".join(lines)

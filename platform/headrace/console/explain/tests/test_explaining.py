@@ -13,11 +13,16 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 
 from engines.models import Pool, Replica
+from headrace.console.explain.explaining import Question, operation_of
 from headrace.gateway.process import metrics
+from headrace.gateway.process.quarantine import KEY as BREAKS
 from routing.attention_load import KEY, AttentionLoad, SharedAttentionLoad
 from routing.breaker import CLOSED, OPEN
 from routing.models import Model, Route, Target
+from routing.quarantine import Quarantine
+from tenants import keys
 from tenants.meters.meter import room_key
+from tenants.models import ApiKey, Project, Tenant
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -99,6 +104,57 @@ def test_it_leaves_alone_what_a_breaker_of_a_web_process_leaves_alone(route: Rou
         assert found["goes_to"] == "big/r1"
     finally:
         metrics.tell_breaker("big/r0", CLOSED)
+
+
+def make_key(**fields: Any) -> ApiKey:
+    tenant = Tenant.objects.create(slug="acme", name="Acme", output_tokens_per_minute=900)
+    project = Project.objects.create(tenant=tenant, slug="app", name="App")
+    minted = keys.mint()
+    return ApiKey.objects.create(
+        public_id=minted.public_id, digest=minted.digest, hint=minted.hint, name="k", tenant=tenant, project=project,
+        **fields,
+    )  # fmt: skip
+
+
+def test_it_knows_the_limits_above_a_key(route: Route) -> None:
+    key = make_key(max_output_tokens=300)
+    found = explained("--key", key.public_id, "--prompt-tokens", "20")
+    assert (found["request"]["tenant"], found["request"]["max_tokens"]) == ("acme", 300)
+    found = explained("--key", key.public_id, "--prompt-tokens", "20", "--max-tokens", "301")
+    assert (found["goes_to"], found["rejection"]) == (None, "max_tokens is 301; this key may ask for 300.")
+    assert explained("--tenant", "acme", "--project", "app")["request"]["max_tokens"] == 900
+    ApiKey.objects.update(models=["other"])
+    assert "may not call it" in explained("--key", key.public_id)["rejection"]
+    with pytest.raises(CommandError, match="no key nothing"):
+        explained("--key", "nothing")
+    with pytest.raises(CommandError, match="not one of globex"):
+        explained("--key", key.public_id, "--tenant", "globex")
+
+
+def test_it_says_why_a_replica_is_left_out(route: Route) -> None:
+    metrics.tell_breaker("big/r0", OPEN)
+    try:
+        rows = explained("--prompt-tokens", "2000")["targets"][0]["replicas"]
+    finally:
+        metrics.tell_breaker("big/r0", CLOSED)
+    assert {row["replica"]: row["left_out"] for row in rows} == {"big/r1": None, "big/r0": "its breaker is open"}
+
+
+def test_it_refuses_a_quarantined_prompt(route: Route, tmp_path: Path) -> None:
+    file = tmp_path / "chat.json"
+    file.write_text('[{"role": "user", "content": "a query of death"}]')
+    words = ("--tenant", "acme", "--messages", str(file))
+    chat = operation_of(Question("chat", "acme", body=file.read_bytes()))
+    digest = Quarantine(settings.SECRET_KEY).digest("acme", "chat", chat.prompt_text())
+    event: dict[Any, Any] = {"digest": digest, "tenant": "acme", "model": "chat", "origin": "another process"}
+    with redis.Redis.from_url(settings.REDIS_URL) as client:
+        client.xadd(BREAKS, event | {"replica": "big/r0"})
+        assert explained(*words)["rejection"] is None
+        client.xadd(BREAKS, event | {"replica": "big/r1"})
+        found = explained(*words)
+        client.delete(BREAKS)
+    assert found["goes_to"] is None
+    assert "Engines broke down at this prompt" in found["rejection"]
 
 
 def test_it_reads_a_chat_from_a_file(route: Route, tmp_path: Path) -> None:
