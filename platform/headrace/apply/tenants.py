@@ -18,6 +18,7 @@ from routing.models import Model
 from tenants.members import add_member, change_member, draft_member
 from tenants.models import Member, Project, Tenant
 from tenants.projects import add_project, change_project, draft_project
+from tenants.tenants import add_tenant, change_tenant, draft_tenant, resume_tenant, suspend_tenant
 
 _OTHERS = ("suspended", "legal_entity", FIELD)  # said otherwise in the database, or planned elsewhere
 
@@ -32,11 +33,7 @@ def plan_tenants(plan: Plan, entries: list[Entry], models: Mapping[str, Model]) 
     people = _People(entries)
     budgets, limits = Budgets(names, models), ModelLimitsOf(names, models)
     for entry in entries:
-        tenant = tenants.get(entry.name) or Tenant(slug=entry.name, name=entry.name)
-        wanted = {field: given.value for field, given in entry.given.items() if field not in _OTHERS}
-        if "suspended" in entry.given and entry.get("suspended") != tenant.is_suspended:
-            wanted["suspended_at"] = timezone.now() if entry.get("suspended") else None
-        plan.put(tenant, entry, f"tenant {entry.name}", wanted)
+        tenant = _plan_tenant(plan, entry, tenants.get(entry.name))
         for child in entry.children.get("projects", []):
             projects[entry.name][child.name] = _plan_project(plan, tenant, child, projects[entry.name].get(child.name))
             budgets.plan(plan, entry.name, child, project=child.name)
@@ -46,6 +43,24 @@ def plan_tenants(plan: Plan, entries: list[Entry], models: Mapping[str, Model]) 
         budgets.plan(plan, entry.name, entry)
         limits.plan(plan, entry.name, entry)
     plan_keys(plan, entries, projects, models, budgets, limits)
+
+
+def _plan_tenant(plan: Plan, entry: Entry, known: Tenant | None) -> Tenant:
+    tenant = known or draft_tenant(slug=entry.name, name=entry.name)
+    fields = {field: given.value for field, given in entry.given.items() if field not in _OTHERS}
+    wanted = dict(fields)
+    if "suspended" in entry.given and entry.get("suspended") != tenant.is_suspended:
+        wanted["suspended_at"] = timezone.now() if entry.get("suspended") else None
+    change = plan.put(tenant, entry, f"tenant {entry.name}", wanted)
+    if change is None:
+        return tenant
+    if known is None:
+        change.add(tenant, add_tenant, slug=entry.name, **{"name": entry.name} | fields)
+    elif changes := {name: fields[name] for name in fields if name in change.fields}:
+        change.call(change_tenant, tenant=tenant, **changes)
+    if "suspended_at" in change.fields:
+        change.call(suspend_tenant if tenant.is_suspended else resume_tenant, tenant=tenant)
+    return tenant
 
 
 def _plan_project(plan: Plan, tenant: Tenant, entry: Entry, known: Project | None) -> Project:

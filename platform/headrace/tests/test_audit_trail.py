@@ -8,7 +8,7 @@ from engines.models import Pool, Provider
 from headrace_core import audit, sealing
 from tenants.api_keys import revoke_key
 from tenants.models import AuditEntry
-from tenants.suspension import resume_tenant, suspend_tenant
+from tenants.tenants import resume_tenant, suspend_tenant
 from tenants.tests.cast import make_key, make_project, make_tenant, sql
 
 pytestmark = pytest.mark.django_db
@@ -42,8 +42,8 @@ def test_it_takes_any_text_for_a_name() -> None:
 
 def test_it_keeps_only_what_changed() -> None:
     tenant = make_tenant()
-    assert (suspend_tenant(tenant), suspend_tenant(tenant)) == (True, False)
-    assert (resume_tenant(tenant), resume_tenant(tenant)) == (True, False)
+    assert (suspend_tenant(tenant=tenant), suspend_tenant(tenant=tenant)) == (True, False)
+    assert (resume_tenant(tenant=tenant), resume_tenant(tenant=tenant)) == (True, False)
     tenant.save()
     changed = entries("tenants_tenant")[1:]
     assert [(action, list(before), list(after)) for action, before, after in changed] == [  # type: ignore[call-overload]

@@ -12,7 +12,7 @@ from engines.models import Pool, Provider, Replica
 from headrace.models import ConfigChange
 from routing.models import Model, Route, Target
 from tenants.models import ApiKey, Tenant
-from tenants.suspension import suspend_tenant
+from tenants.tenants import suspend_tenant
 from tenants.tests.cast import make_key, make_project, make_tenant, sql
 
 
@@ -30,7 +30,7 @@ def test_it_names_every_configuration_row_by_its_key() -> None:
     Provider.objects.create(name="h", base_url="https://x")
     route = Route.objects.create(model=Model.objects.create(name="org/m", context_window=5, default_max_tokens=5))
     target = Target.objects.create(route=route, position=0, pool=pool)
-    suspend_tenant(tenant)
+    suspend_tenant(tenant=tenant)
     rows = [
         ("tenants_tenant", "acme"), ("tenants_project", str(project.pk)), ("tenants_apikey", key.public_id),
         ("engines_pool", "p"), ("engines_replica", str(replica.pk)), ("engines_provider", "h"),

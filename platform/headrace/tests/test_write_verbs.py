@@ -14,13 +14,14 @@ FACES = [ROOT / "platform" / "headrace" / name for name in ("portal", "console",
 VERBS = {
     "tenants.api_keys": {"issue_key", "change_key", "rotate_key", "revoke_key"},
     "tenants.limits": {"set_limits", "add_model_limits", "remove_model_limits"},
+    "tenants.tenants": {"add_tenant", "change_tenant", "suspend_tenant", "resume_tenant"},
     "tenants.projects": {"add_project", "change_project", "remove_project"},
     "tenants.members": {"add_member", "change_member", "remove_member"},
     "tenants.invitations": {"invite", "withdraw_invitation", "accept_invitation"},
     "billing.budgets.terms": {"add_budget", "change_budget", "remove_budget"},
     "billing.budgets.webhooks": {"add_webhook", "change_webhook", "remove_webhook", "send_test"},
 }
-VERBED = {"ApiKey", "ModelLimits", "Project", "Member", "Invitation", "Budget", "WebhookEndpoint"}
+VERBED = {"Tenant", "ApiKey", "ModelLimits", "Project", "Member", "Invitation", "Budget", "WebhookEndpoint"}
 _WRITES = {"create", "bulk_create", "get_or_create", "update_or_create", "update", "delete"}
 
 

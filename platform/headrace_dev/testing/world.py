@@ -19,6 +19,7 @@ from tenants.api_keys import issue_key
 from tenants.meters import holds
 from tenants.models import ApiKey, Project, Tenant
 from tenants.projects import add_project
+from tenants.tenants import add_tenant
 
 _http = httpx.Client(trust_env=False)  # making one costs more than a request
 
@@ -49,7 +50,8 @@ class World:
         self.key, self.secret = self.add_key()
 
     def add_tenant(self, name: str, **limits: int) -> Tenant:
-        return Tenant.objects.create(slug=f"{name}-{self.name}", name=name, **limits)
+        terms: Any = limits
+        return add_tenant(slug=f"{name}-{self.name}", name=name, **terms)
 
     def add_key(self, project: Project | None = None, **fields: Any) -> tuple[ApiKey, str]:
         """A new key (of the world's own project unless another is given) and its text."""

@@ -23,7 +23,7 @@ from tenants.limits import add_model_limits, remove_model_limits, set_limits
 from tenants.members import add_member, change_member, remove_member
 from tenants.models import LIMIT_FIELDS, ApiKey, AuditEntry, Member, ModelLimits, Project, Tenant
 from tenants.projects import add_project, change_project, remove_project
-from tenants.suspension import resume_tenant, suspend_tenant
+from tenants.tenants import add_tenant, change_tenant, resume_tenant, suspend_tenant
 
 LIMITS = (
     "Limits",
@@ -82,6 +82,12 @@ class TenantAdmin(ModelAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Tenant | None = None) -> bool:
         return False  # records refer to it for ever; it is suspended instead
 
+    def save_model(self, request: HttpRequest, obj: Tenant, form: Any, change: bool) -> None:
+        if change:
+            change_tenant(tenant=obj, **{name: form.cleaned_data[name] for name in form.changed_data})
+        else:
+            add_tenant(**form.cleaned_data)
+
     def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
         """Of the two the one that would change anything."""
         is_suspended = Tenant.objects.filter(pk=object_id).exclude(suspended_at=None).exists()
@@ -113,7 +119,7 @@ class TenantAdmin(ModelAdmin):
             button="Suspend",
         ):
             return asking
-        done = sum(suspend_tenant(tenant) for tenant in tenants)
+        done = sum(suspend_tenant(tenant=tenant) for tenant in tenants)
         self.message_user(request, f"{done} suspended. Streams already running finish.", messages.SUCCESS)
         return None
 
@@ -124,7 +130,7 @@ class TenantAdmin(ModelAdmin):
             button="Resume",
         ):  # fmt: skip
             return asking
-        done = sum(resume_tenant(tenant) for tenant in tenants)
+        done = sum(resume_tenant(tenant=tenant) for tenant in tenants)
         self.message_user(request, f"{done} resumed.", messages.SUCCESS)
         return None
 
@@ -137,7 +143,7 @@ class TenantAdmin(ModelAdmin):
     )
     def suspend_this(self, request: HttpRequest, form: Any, object_id: str) -> HttpResponse:
         tenant = self.get_object(request, object_id)
-        if tenant is not None and suspend_tenant(tenant):
+        if tenant is not None and suspend_tenant(tenant=tenant):
             self.message_user(request, f"{tenant} is suspended. Streams already running finish.", messages.SUCCESS)
         return refreshed()
 
@@ -154,7 +160,7 @@ class TenantAdmin(ModelAdmin):
     )
     def resume_this(self, request: HttpRequest, form: Any, object_id: str) -> HttpResponse:
         tenant = self.get_object(request, object_id)
-        if tenant is not None and resume_tenant(tenant):
+        if tenant is not None and resume_tenant(tenant=tenant):
             self.message_user(request, f"{tenant} is let in again.", messages.SUCCESS)
         return refreshed()
 

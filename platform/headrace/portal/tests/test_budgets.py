@@ -16,7 +16,7 @@ from billing.tests.stream import append, connect, usage_event
 from headrace.models import ConfigChange
 from headrace.portal.tests.cast import Cast, browser
 from tenants.models import AuditEntry
-from tenants.suspension import suspend_tenant
+from tenants.tenants import suspend_tenant
 
 
 def form(**changes: object) -> dict[str, object]:
@@ -164,7 +164,7 @@ def test_it_begins_a_budget_anew_for_nobody_but_the_operators(cast: Cast) -> Non
 
 
 def test_it_closes_budgets_and_invoices_of_a_suspended_team_and_changes_nothing(cast: Cast) -> None:
-    suspend_tenant(cast.acme.tenant)
+    suspend_tenant(tenant=cast.acme.tenant)
     alice = browser("alice")
     for path in ("budgets/", "budgets/limits/", "budgets/webhooks/", "invoices/", f"invoices/{cast.acme.invoice.pk}/"):
         assert alice.get(f"/t/acme/{path}").status_code == 403, path
