@@ -7,12 +7,13 @@ import redis
 from django.utils import timezone
 
 from billing.models import DeadLetter
+from headrace_core import store_keys
 from tenants.meters import counters
 from tenants.meters.holds import USAGE
 
 LONGEST_EVENT = 2**20
 # How many were buried, as Redis counts them.
-BURIED = "hr:dead_letters"
+BURIED = store_keys.DEAD_LETTERS
 log = logging.getLogger("headrace.ledger")
 
 

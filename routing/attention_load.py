@@ -16,7 +16,9 @@ from typing import Any
 import msgspec
 import redis.asyncio
 
-KEY = "hr:work"
+from headrace_core import store_keys
+
+KEY = store_keys.WORK
 STALE_SECONDS = 2.0
 # The hash goes where all processes went.
 _KEPT_SECONDS = 10

@@ -13,8 +13,9 @@ import redis
 from billing.invoicing.closing import Closed
 from billing.invoicing.finalising import Finalised, grace_time
 from billing.models import BillingAccount, Invoice
+from headrace_core import store_keys
 
-KEY = "hr:invoices:overdue"
+KEY = store_keys.INVOICES_OVERDUE
 NOT_CLOSED = "not_closed"
 _KEPT = 200  # of each kind: what is told, and shown, of them
 _SLACK = timedelta(hours=2)  # two runs of the worker

@@ -12,9 +12,10 @@ from django.utils import timezone
 from billing.ledger_check import report
 from billing.ledger_check.due import due_months, note_checked
 from billing.models import LedgerCheckRun
+from headrace_core import store_keys
 
 KEPT = timedelta(days=90)
-DIFFERENCES = "hr:ledger:differences"
+DIFFERENCES = store_keys.LEDGER_DIFFERENCES
 log = logging.getLogger("headrace.ledger")
 
 

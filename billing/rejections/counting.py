@@ -11,8 +11,10 @@ from uuid import uuid4
 
 import redis.asyncio
 
-PREFIX = "hr:refused:"
-BATCHES = "hr:refused"
+from headrace_core import store_keys
+
+PREFIX = store_keys.REFUSED_BATCH
+BATCHES = store_keys.REFUSED_BATCHES
 # The time zones' offsets are multiples of it: the worker makes any tenant's hours of these.
 QUARTER_SECONDS = 900
 # Distinct numbers in a process while Redis is away; beyond them only those that are there go on.

@@ -4,7 +4,9 @@ from enum import StrEnum
 
 import msgspec
 
-KEY = "hr:load"
+from headrace_core import store_keys
+
+KEY = store_keys.LOAD
 STALE_SECONDS = 3.0
 # Without a collector the last states count for so long; then nothing is known.
 KEPT_SECONDS = 30.0

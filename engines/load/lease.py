@@ -6,8 +6,9 @@ from typing import Any
 import redis.asyncio
 
 from engines.load.figures import KEPT_SECONDS, KEY
+from headrace_core import store_keys
 
-LEASE_KEY = "hr:collector"
+LEASE_KEY = store_keys.COLLECTOR
 LEASE_SECONDS = 3.0
 
 _CLAIM = """

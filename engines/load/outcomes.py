@@ -12,8 +12,9 @@ import redis
 import redis.asyncio
 
 from engines.errors import BadAnswer, Disconnected, Failed, TimedOut, Unreachable, UpstreamError
+from headrace_core import store_keys
 
-_PREFIX = "hr:outcomes:"
+_PREFIX = store_keys.OUTCOMES
 _FORGOTTEN_AFTER = 3600
 _FIELDS = ("ok", "failed", "beats", "hard", "slow")
 

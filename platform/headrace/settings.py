@@ -10,7 +10,7 @@ from django.templatetags.static import static
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from headrace_core import addresses, env, secret_key
+from headrace_core import addresses, env, secret_key, store_keys
 
 HOME = env.home()
 ROOT = Path(__file__).resolve().parents[2]
@@ -179,7 +179,7 @@ CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": REDIS_URL,
-        "KEY_PREFIX": "hr:cache",
+        "KEY_PREFIX": store_keys.CACHE,
         # An attempt to log in waits no longer for it, and is then refused: what is not counted could be guessed.
         "OPTIONS": {"socket_timeout": 1, "socket_connect_timeout": 1, "retry": Retry(NoBackoff(), 1)},
     }

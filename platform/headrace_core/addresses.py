@@ -12,7 +12,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from redis.connection import parse_url
 
-from headrace_core import env
+from headrace_core import env, store_keys
 
 # A server that is gone without a word, as after a failover, is noticed within half a minute. Else the kernel waits for
 # two hours, and whoever waits for an answer with it.
@@ -79,7 +79,7 @@ def broker(url: str) -> tuple[str, dict[str, Any] | None]:
 
 # For the broker's connections: one that waits for work would wait for ever for a server that is gone.
 BROKER_OPTIONS: dict[str, Any] = {
-    "global_keyprefix": "hr:celery:",
+    "global_keyprefix": store_keys.CELERY,
     "socket_connect_timeout": 10,
     "socket_timeout": 30,
     "socket_keepalive": True,

@@ -14,11 +14,12 @@ import msgspec
 import redis
 import redis.asyncio
 
+from headrace_core import store_keys
 from routing.prefix_index.index import Change, PrefixIndex
 
 log = logging.getLogger("headrace.prefix_index")
 
-CHANNEL = "hr:prefix"
+CHANNEL = store_keys.PREFIX_INDEX
 BATCH_SECONDS = 0.05
 # Of one message; and kept while Redis is away, the newest.
 _BATCH, _MOST = 1000, 5000

@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 import redis
 
+from headrace_core import store_keys
 from tenants.meters.holds import HOLDS
 from tenants.meters.scripts import ASIDE
 
-KEY = "hr:holds:aside"
+KEY = store_keys.HOLDS_ASIDE
 AGAIN_MS = 60_000
 
 

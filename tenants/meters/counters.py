@@ -10,17 +10,18 @@ from typing import Any
 import msgspec
 import redis
 
+from headrace_core import store_keys
 from tenants.meters.rebuilding import MOST, Wanted, rebuild
 from tenants.meters.scripts import TRUST
 
 __all__ = ["MOST", "Wanted", "rebuild"]
 
-WANTED = "hr:budgets:wanted"
-YOUNG = "hr:budgets:young"
-EPOCH = "hr:epoch"
-DOUBT = "hr:epoch:doubted:"
+WANTED = store_keys.BUDGETS_WANTED
+YOUNG = store_keys.BUDGETS_YOUNG
+EPOCH = store_keys.EPOCH
+DOUBT = store_keys.EPOCH_DOUBTED
 _DOUBT_SECONDS = 24 * 3600
-PREFIX = "hr:b:"
+PREFIX = store_keys.BUDGET
 LET_GO_MS = 5000
 
 

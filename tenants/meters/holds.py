@@ -11,6 +11,7 @@ import msgspec
 import redis
 import redis.asyncio
 
+from headrace_core import store_keys
 from tenants.meters.meter import COST, Meter
 from tenants.meters.queueing import Waiter
 from tenants.meters.scripts import (
@@ -27,10 +28,10 @@ from tenants.meters.scripts import (
     Argument,
 )
 
-HOLDS = "hr:holds"
-USAGE = "hr:usage"
-REAPER = "hr:reaper"
-LIFE = "hr:life"
+HOLDS = store_keys.HOLDS
+USAGE = store_keys.USAGE
+REAPER = store_keys.REAPER
+LIFE = store_keys.LIFE
 # What a tombstone of a settled request keeps out is a repeated settlement, and an admission that comes late: both come
 # while a reply is missed, and the ledger takes no record twice however late. (A budget that was charged twice for such
 # a one is right again with the next rebuild.) Memory is rate x this.
@@ -138,7 +139,7 @@ class Taken(msgspec.Struct):
 
 
 def _keys(request_id: str) -> list[str]:
-    return [f"hr:hold:{request_id}", HOLDS, f"hr:done:{request_id}"]
+    return [store_keys.HOLD + request_id, HOLDS, store_keys.DONE + request_id]
 
 
 async def admit(
@@ -313,7 +314,7 @@ async def correct(
     """Append the difference to what a reaper settled. `event` empty: there is none. May be repeated."""
     arguments: list[Argument] = [tombstone, event, TOMBSTONE_SECONDS, taken]
     arguments.append(_encode({measure: str(amount) for measure, amount in more.items()}))
-    answer: bytes = await CORRECT.call(client, [f"hr:done:{request_id}", USAGE], arguments)
+    answer: bytes = await CORRECT.call(client, [store_keys.DONE + request_id, USAGE], arguments)
     return answer.decode()
 
 
@@ -356,7 +357,7 @@ def living(client: "redis.Redis") -> Iterator[dict[str, object]]:
 def _living(client: "redis.Redis", expiries: dict[bytes, float]) -> Iterator[dict[str, object]]:
     with client.pipeline(transaction=False) as pipeline:
         for request_id in expiries:
-            pipeline.hmget(b"hr:hold:" + request_id, ["record", "meters"])
+            pipeline.hmget(store_keys.HOLD.encode() + request_id, ["record", "meters"])
         answers: list[Any] = pipeline.execute(raise_on_error=False)
     for (request_id, expires), answer in zip(expiries.items(), answers, strict=True):
         # What stands there may be no hold.

@@ -2,6 +2,8 @@
 
 import msgspec
 
+from headrace_core import store_keys
+
 # The measures of a request's use. Every meter counts one of them.
 REQUESTS = "requests"
 INPUT_TOKENS = "input_tokens"
@@ -43,7 +45,7 @@ LIMITS = {
 def meters_of(scope: str, name: str, limits: dict[str, int | None]) -> list[Meter]:
     """The meters of one scope: `name` is its immutable name in Redis keys, `limits` its limits (None = unlimited)."""
     return [
-        Meter(kind, f"hr:m:{scope.partition(' ')[0]}:{name}:{measure}", limit, measure, scope)
+        Meter(kind, f"{store_keys.METER}{scope.partition(' ')[0]}:{name}:{measure}", limit, measure, scope)
         for limit_name, (kind, measure) in LIMITS.items()
         if (limit := limits.get(limit_name)) is not None
     ]
@@ -55,4 +57,4 @@ def room_of(replica: str, capacity: int | None) -> Meter:
 
 
 def room_key(replica: str) -> str:
-    return f"hr:m:room:{replica}"
+    return store_keys.ROOM + replica

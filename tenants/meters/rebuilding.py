@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 import redis
 
+from headrace_core import store_keys
 from tenants.meters.holds import HOLDS, USAGE
 from tenants.meters.meter import MOST_NANO
 from tenants.meters.scope import Scope
@@ -69,7 +70,7 @@ class _Reading:
         self._ids: set[bytes] = set()
         self._last = "0-0"
         self._names: set[str] = set()
-        name = f"hr:rebuild:{os.urandom(8).hex()}"
+        name = store_keys.REBUILD + os.urandom(8).hex()
         self._seen, self._weights, self._entries = f"{name}:seen", f"{name}:weights", f"{name}:entries"
 
     def set_counters(self) -> bool:
@@ -107,7 +108,7 @@ class _Reading:
     def _read_holds(self, ids: list[bytes]) -> None:
         with self._redis.pipeline(transaction=False) as pipeline:
             for id in ids:
-                pipeline.hmget(b"hr:hold:" + id, ["record", "meters", "cost"])
+                pipeline.hmget(store_keys.HOLD.encode() + id, ["record", "meters", "cost"])
             holds: list[Any] = pipeline.execute(raise_on_error=False)
         weights: dict[bytes, str] = {}
         read: list[bytes] = []

@@ -10,7 +10,9 @@ from celery import Task
 from celery.schedules import crontab
 from django.conf import settings
 
-RAN = "hr:ran"
+from headrace_core import store_keys
+
+RAN = store_keys.TASKS_RAN
 _HOST = socket.gethostname()
 _DAY = 86_400.0
 log = logging.getLogger("headrace.settlement")

@@ -14,6 +14,7 @@ import redis
 from django.conf import settings
 
 from billing.settlement import reap_expired
+from headrace_core import store_keys
 from headrace_dev.testing.upstream import ScriptedUpstream
 from headrace_dev.testing.web import WebProcess
 from headrace_dev.testing.world import World, at_rest
@@ -51,9 +52,9 @@ def parts(valkey: "redis.Redis", world: World, part: int) -> list[dict[str, Any]
 def progress(valkey: "redis.Redis") -> dict[str, int]:
     """Output tokens by request, as the holds have them."""
     found = {}
-    for key in valkey.scan_iter("hr:hold:*"):
+    for key in valkey.scan_iter(f"{store_keys.HOLD}*"):
         if said := valkey.hget(key, "progress"):
-            found[key.decode().removeprefix("hr:hold:")] = json.loads(said)["output_tokens"]
+            found[key.decode().removeprefix(store_keys.HOLD)] = json.loads(said)["output_tokens"]
     return found
 
 
@@ -67,7 +68,7 @@ def charged(events: Iterable[dict[str, Any]], measure: str) -> Counter[str]:
 
 def debt(valkey: "redis.Redis", key: str, measure: str, limit: int) -> float:
     """How many units of a token bucket are taken at this moment (lua/kinds.lua)."""
-    stored: Any = valkey.hmget(f"hr:m:key:{key}:{measure}", ["debt", "at"])
+    stored: Any = valkey.hmget(f"{store_keys.METER}key:{key}:{measure}", ["debt", "at"])
     if stored[0] is None:
         return 0.0
     clock: Any = valkey.time()

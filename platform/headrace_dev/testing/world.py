@@ -12,6 +12,7 @@ from django.db import transaction
 from billing import drain
 from billing.models import Price, UsageRecord
 from engines.models import Pool, Replica
+from headrace_core import store_keys
 from headrace_dev.testing.web import WebProcess
 from routing.models import Model, Route, Target
 from tenants import keys
@@ -115,8 +116,8 @@ def at_rest(client: "redis.Redis", seconds: float = 5) -> None:
     deadline = time.monotonic() + seconds
     while True:
         left = list(holds.living(client))
-        gauges = [key for key in client.scan_iter("hr:m:*:concurrency")] + [
-            key for key in client.scan_iter("hr:m:room:*")
+        gauges = [key for key in client.scan_iter(f"{store_keys.METER}*:concurrency")] + [
+            key for key in client.scan_iter(f"{store_keys.ROOM}*")
         ]
         if not left and not gauges:
             return

@@ -11,6 +11,7 @@ from uuid import UUID
 import msgspec
 import redis
 
+from headrace_core import store_keys
 from tenants.meters.holds import HOLDS
 
 MOST = 2000  # holds that are looked into, those whose leases end first
@@ -67,7 +68,7 @@ def holds(client: "redis.Redis", now_ms: int) -> Holds:
         count, lapsed, ids = pipeline.execute()
     with client.pipeline(transaction=False) as pipeline:
         for request_id in ids:
-            pipeline.hget(f"hr:hold:{request_id.decode()}", "record")
+            pipeline.hget(store_keys.HOLD + request_id.decode(), "record")
         records = pipeline.execute() if ids else []
     return Holds(count, lapsed, len(ids), _by_tenant(zip(ids, records, strict=True)))
 

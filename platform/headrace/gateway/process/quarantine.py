@@ -18,12 +18,13 @@ from headrace.gateway.errors import ApiError
 from headrace.gateway.operations.operation import Operation
 from headrace.gateway.process import metrics
 from headrace.gateway.state.request_state import RequestState
+from headrace_core import store_keys
 from routing.quarantine import MOST_PROMPTS, Quarantine
 from tenants.keyring import Principal
 
 log = logging.getLogger("headrace.quarantine")
 
-KEY = "hr:breaks"
+KEY = store_keys.BREAKS
 REFRESH_SECONDS = 0.25
 _BATCH = 1000
 

@@ -20,6 +20,7 @@ import redis.asyncio
 
 from headrace.gateway.process.redis_client import listener
 from headrace.gateway.process.room_lists import Lists
+from headrace_core import store_keys
 from tenants.meters import queueing
 from tenants.meters.holds import Gone
 from tenants.meters.queueing import GONE, Grant
@@ -61,7 +62,7 @@ class Queueing:
 
     def __init__(self, url: str, client: "redis.asyncio.Redis", fleet: Callable[[str], Lists]) -> None:
         self._url, self._client, self._fleet = url, client, fleet
-        self.channel = f"hr:grants:{secrets.token_hex(8)}"
+        self.channel = store_keys.GRANTS + secrets.token_hex(8)
         self._waiting: dict[str, _Waiter] = {}
         self._is_hearing = self._is_tending = True
         self._missed = False  # whether news may be missing

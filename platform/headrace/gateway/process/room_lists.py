@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from headrace.gateway.process.snapshot import Snapshot
+from headrace_core import store_keys
 from routing.breaker import Breakers
 from routing.catalog import Replica, Target
 from routing.selection import Selection
@@ -39,7 +40,9 @@ class RoomLists:
     def names(self, model: str, targets: Iterable[str], *, is_last_resort: bool) -> list[tuple[str, str]]:
         """Of each target its name and that of its list: of its usable replicas, or of those of last resort."""
         end = ":last" if is_last_resort else ""
-        return [(target, f"hr:rooms:{self._owner}:{model}:{target}{end}") for target in dict.fromkeys(targets)]
+        return [
+            (target, f"{store_keys.ROOM_LISTS}{self._owner}:{model}:{target}{end}") for target in dict.fromkeys(targets)
+        ]
 
     def of(self, model: str) -> Lists:
         """The lists as the fleet is now; none of a model that is served no more."""

@@ -8,6 +8,7 @@ import redis
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from headrace_core import store_keys
 from tenants.meters import aside, holds
 
 
@@ -39,7 +40,9 @@ class Command(BaseCommand):
             return
         self.stdout.write(f"{'REQUEST':36}  {'TENANT':20}  {'LEASE ENDS':25}  HELD")
         for hold in living:
-            held = ", ".join(f"{meter['held']} {meter['key'].removeprefix('hr:m:')}" for meter in hold["meters"])
+            held = ", ".join(
+                f"{meter['held']} {meter['key'].removeprefix(store_keys.METER)}" for meter in hold["meters"]
+            )
             lease = hold["expires_at"][:23]
             self.stdout.write(f"{hold['request_id']}  {hold['tenant']:20}  {lease:25}  {held or '-'}")
             if hold["aside"]:

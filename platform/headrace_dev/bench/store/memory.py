@@ -7,6 +7,7 @@ import redis
 import redis.asyncio
 from django.core.management.base import CommandParser
 
+from headrace_core import store_keys
 from headrace_dev.bench.benchmark import Benchmark, Report, Say, Target
 from headrace_dev.bench.store import store
 from tenants.meters import counters, holds
@@ -60,7 +61,7 @@ async def _round(url: str, client: "redis.Redis", number: int) -> tuple[int, int
         await own.xtrim(holds.USAGE, maxlen=0, approximate=False)
         settled = _used(client) - begin
         for event in events:  # as their time would
-            await own.delete(f"hr:done:{event.request_id}")
+            await own.delete(store_keys.DONE + str(event.request_id))
     return live, settled
 
 

@@ -9,6 +9,7 @@ import redis
 import redis.asyncio
 from django.core.management.base import CommandParser
 
+from headrace_core import store_keys
 from headrace_dev.bench.benchmark import Benchmark, Report, Say, Target
 from headrace_dev.bench.figures import percentile
 from headrace_dev.bench.store import store
@@ -72,7 +73,7 @@ def _waits(url: str, client: "redis.Redis", wanted: list[counters.Wanted]) -> li
         with redis.Redis.from_url(url) as own:
             while not is_done.is_set():
                 begun = time.perf_counter()
-                own.get("hr:epoch")
+                own.get(store_keys.EPOCH)
                 waits.append((time.perf_counter() - begun) * 1000)
 
     thread = threading.Thread(target=ask)
