@@ -52,7 +52,7 @@ class Ask:
     @property
     def is_liar(self) -> bool:
         """Whether the upstream's figures cannot be believed, so that somebody else has to count."""
-        return self.script["usage"] in {"none", "null", "null_zero", "zero", "negative", "string", "huge", "partial"}
+        return self.script["usage"] in {"none", "null", "null_zero", "zero", "negative", "huge", "partial"}
 
     @property
     def breaks_after(self) -> int | None:

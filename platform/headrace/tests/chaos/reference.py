@@ -9,7 +9,7 @@ from headrace.tests.chaos.asks import Ask
 
 RATES = (Decimal("1.1"), Decimal("0.275"), Decimal("4.4"))
 LATER_RATES = (Decimal("2.3"), Decimal("0.7"), Decimal("7.9"))
-_SAID = {"asked", "continuous", "twice", "cached_over_prompt"}  # while it runs
+_SAID = {"asked", "continuous", "twice", "cached_over_prompt", "string"}  # while it runs
 # How a client heard of an end that its gateway decided: all that was delivered until then, it has.
 _HEARD = {"lease_lost", "upstream_timeout", "upstream_disconnected", "upstream_error", "no_capacity"}
 _SAID_AT_THE_END = _SAID | {"final", "finish"}
@@ -98,4 +98,8 @@ def _exact(ask: Ask, tokens: int, said: set[str], is_counted: bool) -> Expected:
             return Expected((fewest, 0, tokens), (most, cached, tokens))
         return Expected((prompt, cached, tokens), (prompt, cached, tokens))
     counted = -(-len("".join(f"tok{number} " for number in range(tokens))) // 4)
+    if usage == "huge":
+        # What is told of the cache can be true; more than the prompt counts as all of it, or not at all.
+        cached = ask.script["cached_tokens"]
+        return Expected((fewest, cached if cached <= fewest else 0, counted), (most, min(cached, most), counted))
     return Expected((fewest, 0, counted), (most, ask.script["cached_tokens"] if usage == "partial" else 0, counted))
