@@ -191,7 +191,8 @@ def test_its_counter_is_right_after_a_loss_under_parallel_calls(pair: Pair, valk
                 drained(valkey)  # what waits in the stream at that moment would be lost
                 valkey.flushall()
             else:
-                valkey.delete(*valkey.keys("hr:b:*"))
+                for name in valkey.keys("hr:b:*"):  # there may be none: they are being made anew
+                    valkey.delete(name)
         time.sleep(0.6)
     assert set(codes(answers)) <= {"ok", "503 budget_rebuilding"}
     assert codes(answers)["ok"] > 20, codes(answers)
