@@ -140,7 +140,7 @@ def listening(arguments: argparse.Namespace) -> list[socket.socket]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--profile", type=Path, required=True, help="JSON: engines/simulator/fleet/profile.py")
+    parser.add_argument("--profile", type=Path, required=True, help="JSON: headrace_dev/simulator/fleet/profile.py")
     parser.add_argument("--replicas", type=int, default=8)
     parser.add_argument("--scale", type=float, default=1.0, help="real seconds a simulated second takes")
     parser.add_argument("--model", default="simulated")
